@@ -40,7 +40,7 @@ CONSUMERS: tuple[tuple[str, str, tuple[Resource, ...], dict[str, Any]], ...] = (
     ("cronjobs", "cron_controller.CronConsumer", (CRON_JOBS, JOBS), {"hears": "changes"}),
     ("history", "history_controller.HistoryConsumer", (JOBS,), {"hears": "edges"}),
 )
-# Their topics, streams and offers register themselves.
+# Importing these modules registers their topics, streams and offers.
 LIVE = (
     "live",
     "crons.listing",

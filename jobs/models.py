@@ -1,7 +1,7 @@
-"""Operations: what somebody asked to be done to jobs, and what became of it for each job.
+"""Operations: an action that somebody requested on jobs, and its result for each job.
 
-They live beside the log, as the audit does: the log tells what happened to the jobs, an operation what one person asked
-and which answer each job gave. What is written here is written by `jobs.operations`.
+Like the audit, they are stored beside the log: the log records what happened to the jobs, an operation what one person
+requested and the result of each job. `jobs.operations` writes them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from jobs.rules.actions import Result
 
 
 class Operation(models.Model):
-    """One action on one or many jobs. Times are epoch ms, 0 for what has not happened.
+    """One action on one or many jobs. Times are epoch ms; 0 means that it has not happened.
 
-    A bulk operation is a draft until it is confirmed. Which jobs it is about is
-    settled when the draft is made. It is over when each of its jobs has a result.
+    A bulk operation is a draft until it is confirmed. Its jobs are fixed when
+    the draft is made. It is over when each of its jobs has a result.
     """
 
     action = models.CharField(max_length=16)  # a name of `jobs.rules.actions`
     actor = models.CharField(max_length=350)
-    # Whose rights are looked up anew for each batch; none are left when the account is deleted.
-    # Of several clusters the first keeps the accounts, so a database cannot promise that there is one.
+    # The account whose rights are checked for each batch; a deleted account has none.
+    # Only the first of several clusters stores the accounts, so the database cannot enforce the foreign key.
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_constraint=False
     )
@@ -52,12 +52,12 @@ class Operation(models.Model):
 
     @property
     def is_running(self) -> bool:
-        """Whether there is something left to ask or to wait for."""
+        """Whether it is confirmed and not over yet."""
         return bool(self.confirmed) and not self.over
 
 
 class OperationItem(models.Model):
-    """One job of an operation: the uid is that of the job that was chosen, whoever has its name later."""
+    """One job of an operation. uid identifies the chosen job, even if another takes its name later."""
 
     operation = models.ForeignKey(Operation, on_delete=models.CASCADE, related_name="items", db_index=False)
     namespace = models.CharField(max_length=63)
@@ -65,7 +65,7 @@ class OperationItem(models.Model):
     uid = models.CharField(max_length=36)
     result = models.CharField(max_length=12, default=Result.WAITING.value)  # one of `Result`
     why = models.TextField(blank=True)
-    marked = models.IntegerField(default=0)  # what `actions.mark` noted
+    marked = models.IntegerField(default=0)  # the result of `actions.mark`
     asked = models.BigIntegerField(default=0)
     settled = models.BigIntegerField(default=0)
 

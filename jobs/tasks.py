@@ -19,10 +19,10 @@ _outage = Outage("operations on jobs", log)
 
 @shared_task(name="jobs.tasks.advance", ignore_result=True)
 def advance(follow: bool = False) -> None:
-    """Carry operations on, and look at what was asked.
+    """Advance open operations: request actions on their jobs, then settle results.
 
-    Beat sends this each second, so what a killed process left goes on by itself. With `follow` it is sent again at once
-    while jobs are left to ask; messages of other controllers come between.
+    Beat sends this every second, so operations go on after a process is killed. With `follow` it is sent again at once
+    while jobs remain to be asked; messages of other controllers can run in between.
     """
     try:
         left = batches.ask(BUDGET_S)
@@ -38,7 +38,7 @@ def advance(follow: bool = False) -> None:
 
 @shared_task(name="jobs.tasks.clean", ignore_result=True)
 def clean() -> None:
-    """Forget operations that are older than is kept; beat sends this every minute."""
+    """Delete operations past their retention; beat sends this every minute."""
     try:
         drafts.prune(clock.milliseconds())
     except AWAY as error:
@@ -46,7 +46,7 @@ def clean() -> None:
 
 
 def hurry() -> None:
-    """Have operations carried on at once; without Redis they are at beat's next second."""
+    """Have operations advanced at once; without Redis, beat does it within a second."""
     try:
         advance.apply_async((True,), retry=False)
     except UNREACHABLE:

@@ -16,7 +16,7 @@ urlpatterns = [
     path("new/", editor.job_new, name="new"),
     path("validate/", editor.job_validate, name="validate"),
     path("samples/<slug:sample>/run/", editor.run_sample, name="run-sample"),
-    # No namespace is called "-": the word stands where one would.
+    # No namespace can be named "-", so these never hide a job.
     path("-/kubernetes/", views.kubernetes_list, name="kubernetes"),
     path("-/operations/", operations.operations, name="operations"),
     path("-/operations/<int:number>/", operations.operation, name="operation"),

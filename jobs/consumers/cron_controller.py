@@ -1,6 +1,6 @@
 """The cron job controller: makes jobs at their times, and keeps the status of cron jobs.
 
-Reads cron jobs and the jobs that were made for them. For each cron job a timer is set for the time that comes next.
+Reads cron jobs and the jobs that were made for them, and sets a timer for the next scheduled time of each cron job.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CronConsumer(Maker):
 def _plan_one(
     state: MakerState, observed: ObservedCronJob, run: Run | None, view: ClusterView, now: int, *, is_occupied: bool
 ) -> Iterator[Group | Timer]:
-    """Look at one cron job; one that cannot be planned is left as it is, and never stops the others."""
+    """Plan one cron job; if that raises, it is left as it is and the others are planned all the same."""
     cron = observed.cron
     key = f"{cron.metadata.namespace}/{cron.metadata.name}"
     try:
@@ -66,7 +66,7 @@ def _plan_one(
         return
     if outcome.writes:
         yield Group(outcome.writes, key)
-    # Why the job of a time is not made is told once for each time and reason.
+    # The event that says why no job was made is sent once for each scheduled time and reason.
     notice = outcome.notice
     if notice is not None and run is not None and state.last_notices.get(key) != f"{run.at} {notice.reason}":
         state.last_notices[key] = f"{run.at} {notice.reason}"

@@ -1,8 +1,7 @@
 """The flow controller: makes the jobs of flows in their order, and keeps the status of flows and of job templates.
 
 Reads flows, templates and the jobs that were made from them. A template's status lists the jobs that were made from it:
-what is made and what is deleted is told here once each, so the list is kept by these changes, and made from all jobs of
-the namespace when the template is new.
+the list follows each job's creation and deletion, and is built from all jobs of the namespace when the template is new.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class FlowConsumer(Maker):
         return plan_
 
     def note(self, state: MakerState, change: Change) -> None:
-        """Note which flow a change is about; a template may be what flows of its namespace wait for."""
+        """Note which flow a change is about; a change of a template concerns the waiting flows of its namespace."""
         if change.resource == JOB_TEMPLATES.id:
             prefix = f"{change.namespace}/"
             state.stale |= dict.fromkeys(key for key in state.waiting if key.startswith(prefix))
@@ -75,7 +74,7 @@ class FlowConsumer(Maker):
 
 
 def _plan_one(state: MakerState, observed: ObservedFlow, view: ClusterView, now: int) -> Iterator[Group | Timer]:
-    """Look at one flow; one that cannot be planned is left as it is, and never stops the others."""
+    """Plan one flow; if that raises, it is left as it is and the others are planned all the same."""
     key = plan.key_of(observed.flow)
     try:
         outcome = plan.reconcile(observed, view, now)
@@ -91,7 +90,7 @@ def _plan_one(state: MakerState, observed: ObservedFlow, view: ClusterView, now:
 
 
 def _lists_of_jobs(changes: Sequence[Change]) -> Iterator[Group]:
-    """Write into the status of templates which jobs were made from them."""
+    """Yield the updates of the list of jobs in the status of templates."""
     happened: dict[str, dict[str, bool]] = {}  # key of a template → name of a job → whether it is there
     new: set[str] = set()
     for change in changes:
@@ -102,7 +101,7 @@ def _lists_of_jobs(changes: Sequence[Change]) -> Iterator[Group]:
     for key, template in store.by_keys(JOB_TEMPLATES, sorted({*happened, *new})).items():
         before = lenient.texts(template.object, "status", "jobDependsOnList")
         names = set(before)
-        if key in new:  # jobs may have been made from it before it was made again
+        if key in new:  # an earlier template of this name may have jobs
             names = {job.name for job in store.find(JOBS, namespace=template.namespace) if _template_of(job) == key}
         for name, is_there in happened.get(key, {}).items():
             (names.add if is_there else names.discard)(name)
@@ -114,7 +113,7 @@ def _lists_of_jobs(changes: Sequence[Change]) -> Iterator[Group]:
 
 
 def _template_of(job: Stored | Change) -> str:
-    """Return the key of the template that a job was made from, "" for none; annotations tell it, or labels."""
+    """Return the key of the template that a job was made from, by its annotations or labels; "" for none."""
     if steps.BY_TEMPLATE.encode() not in job.body:
         return ""
     for field in ("annotations", "labels"):

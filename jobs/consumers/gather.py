@@ -1,7 +1,7 @@
-"""Bringing records of jobs up to the log: what was kept, and what the log tells since then.
+"""Bringing records of jobs up to date: the stored record, and what the log holds since then.
 
-Everything is found by names, so it costs what the jobs have, however long the log is: a pod's name is made of its
-job's, its task's and a number, a group's of the job's name and uid. Call it inside `store.reading()`.
+Everything is found by names, so the cost depends on the jobs and not on the length of the log: a pod's name consists of
+its job's name, its task's and an index, a pod group's of the job's name and uid. Call it inside `store.reading()`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OwnedMetadata(View):
 
 
 class Owned(View):
-    """As much of an object as says whose it is."""
+    """The part of an object that names its owners."""
 
     metadata: OwnedMetadata = OwnedMetadata()
 
@@ -55,16 +55,16 @@ class _Gathered:
         self.history: History = kept.read(old.history if old else b"")
         self.revision = old.revision if old else 0
         self.last: Change | None = None
-        self.sizes: dict[str, int] = {}  # of tasks, at the most
+        self.sizes: dict[str, int] = {}  # task → the most pods that it has had
         if old:
             self._measure(read(old.object, Job))
 
     def fold(self, changes: Iterable[Change]) -> None:
-        """Fold changes that the record does not hold."""
+        """Fold the changes that are newer than the record."""
         self.history = fold(self.history, [each for each in changes if each.revision > self.revision])
 
     def fold_job(self, changes: Sequence[Change]) -> None:
-        """Fold changes of the job and its groups."""
+        """Fold changes of the job and its pod groups."""
         own = [each for each in changes if each.resource == JOBS.id]
         for change in own:
             self._measure(change.read(Job))
@@ -76,17 +76,17 @@ class _Gathered:
             self.sizes[task] = max(self.sizes.get(task, 0), progress.total)
 
     def pod_names(self) -> set[str]:
-        """Return the names that pods of the job have, or had before it was scaled."""
+        """Return the names of the job's pods, including those it had before it was scaled."""
         recorded = {span.pod.metadata.name for run in self.history.runs for span in run.pods.values()}
         return recorded | {f"{self.ref.name}-{task}-{n}" for task, size in self.sizes.items() for n in range(size)}
 
     def uids(self) -> set[str]:
-        """Return the uids that events about the job, its groups and pods name."""
+        """Return the uids of the job, its pod groups and its pods, by which their events are found."""
         groups = {run.group for run in self.history.runs if run.group}
         return {self.ref.uid, *groups, *(uid for run in self.history.runs for uid in run.pods)}
 
     def record(self, revision: int) -> Record | None:
-        """Return the job's record as of a revision; None when nothing is known of the job."""
+        """Return the job's record as of a revision; None when there is neither a record nor a change of the job."""
         last = self.last
         if last is None:
             return self.old and replace(self.old, revision=revision, history=kept.write(self.history))
@@ -110,9 +110,9 @@ class _Gathered:
 
 
 def up_to(revision: int, refs: Sequence[Ref]) -> dict[str, Record]:
-    """Return the records of jobs as of the revision at which the store is read, by uid.
+    """Return the records of jobs by uid, as of `revision`, at which the store is read.
 
-    A job of which neither a record nor the log knows anything is left out.
+    A job with neither a record nor a change in the log is left out.
     """
     old = records.by_uid(JOBS, [ref.uid for ref in refs])
     gathered = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
@@ -135,7 +135,7 @@ def up_to(revision: int, refs: Sequence[Ref]) -> dict[str, Record]:
 
 
 def phases(refs: Sequence[Ref]) -> dict[str, list[Phase]]:
-    """Return the phases that jobs came to, by uid; what else belongs to them is not looked at."""
+    """Return the phases that jobs have been in, by uid; pods, pod groups and events are not read."""
     old = records.by_uid(JOBS, [ref.uid for ref in refs])
     gathered = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
     for change in _changes(JOBS, gathered, lambda each: {each.ref.name}):
@@ -145,7 +145,7 @@ def phases(refs: Sequence[Ref]) -> dict[str, list[Phase]]:
 
 
 def _fold_events(gathered: dict[str, _Gathered]) -> None:
-    """Fold the events about jobs; they are objects that outlive what they are about."""
+    """Fold the events about jobs; they are read from the store, since they outlive the objects they are about."""
     about = {uid: each for each in gathered.values() for uid in each.uids()}
     uids = sorted(about)
     for start in range(0, len(uids), sql.CHUNK):
@@ -161,7 +161,7 @@ def _fold_events(gathered: dict[str, _Gathered]) -> None:
 def _changes(
     kind: Resource, gathered: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]
 ) -> Iterator[Change]:
-    """Return the log rows of a kind with the names that belong to jobs; those of one name in their order."""
+    """Return the log's changes of a kind to objects with the jobs' names; changes of one name are in order."""
     return chain.from_iterable(_chunks(kind, gathered, names))
 
 

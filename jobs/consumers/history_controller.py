@@ -1,8 +1,8 @@
-"""The consumer that keeps what is known of jobs before the log forgets it.
+"""The consumer that records the history of jobs before the log is trimmed.
 
-A job is recorded when it is deleted, when its pods were ended for a restart or a suspension, and else at slow
-intervals, so that an ordinary life costs no write before its end. Each record says up to where it has read, so making
-it again does no harm.
+A job is recorded when it is deleted, when its pods were ended for a restart or a suspension, and otherwise at long
+intervals, so that most jobs cost no write before their end. Each record holds the revision up to which it has read, so
+making it again does no harm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TURNS = (b'"Restarting"', b'"Aborted"')
 
 
 class HistoryState:
-    """Nothing is remembered between plans but that the next sweep has been asked for."""
+    """Remembers only whether the timer of the first sweep has been set."""
 
     is_swept = False
 
@@ -43,11 +43,11 @@ class HistoryConsumer(Consumer[HistoryState]):
         return HistoryState()
 
     def apply(self, state: HistoryState, change: Change) -> None:
-        """Nothing is kept of the world."""
+        """Do nothing: the state keeps nothing of what changed."""
 
     def plan(self, state: HistoryState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
-        """Record the jobs that these changes and timers ask for; what is too much for one transaction comes back."""
-        wanted = [  # those that were too many, and those whose pods had not ended
+        """Record the jobs that these changes and timers name; those that do not fit in one transaction get timers."""
+        wanted = [  # jobs that did not fit in an earlier transaction, and jobs whose pods had not ended
             Ref(timer.payload["namespace"], timer.payload["name"], timer.key)
             for timer in timers
             if timer.kind in (LATER, SETTLE)
@@ -73,7 +73,7 @@ class HistoryConsumer(Consumer[HistoryState]):
 
 
 def sweep_ms() -> int:
-    """Return how long living jobs go without a record, a quarter of the time that the log remembers."""
+    """Return the interval at which living jobs are recorded, in ms: a quarter of the time that the log keeps."""
     return settings.HISTORY_HOURS * 3600 * 1000 // 4
 
 
@@ -92,7 +92,7 @@ def _timer(kind: str, ref: Ref, due: int, **payload: int) -> Timer:
 
 
 def _sweep(timer: Timer, now: int) -> tuple[list[Ref], Timer]:
-    """Return the next living jobs whose records lack something, and the timer that goes on behind them."""
+    """Return the next living jobs whose records are behind, and the timer that continues the sweep after them."""
     behind = records.behind(
         JOBS, created_before=now - sweep_ms(), finished=FINISHED, after=timer.payload.get("after", ""), limit=MOST
     )
@@ -103,7 +103,7 @@ def _sweep(timer: Timer, now: int) -> tuple[list[Ref], Timer]:
 
 
 def _unsettled(written: Iterable[Record], due: dict[str, Timer], now: int) -> list[Timer]:
-    """Return timers for deleted jobs with pods that had not ended, which are looked at again, later and later."""
+    """Return timers to look again at deleted jobs whose pods had not ended; each wait is twice the last."""
     timers = []
     for each in written:
         if each.deleted and not record.read(each.history).is_settled:

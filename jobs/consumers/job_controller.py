@@ -1,12 +1,12 @@
 """The job controller: keeps every job's pods, pod group and status as its spec says, and deletes it when its TTL is over.
 
-Reads jobs, pods, pod groups, what plugins make, Commands, and what pods depend on beside their job: claims, priority
+It reads jobs, pods, pod groups, plugin objects, Commands, and what pods depend on besides their job: claims, priority
 classes, limit ranges and quotas. It remembers the unfinished jobs as compact facts (`jobs.controller.facts`), and asks
-`jobs.controller.plan` about each job that something happened to. A job whose last writes have not come back through the
-log yet is left alone until they have (`jobs.controller.expectations`).
+`jobs.controller.plan` about each job that something happened to. A job is not planned until its last writes have come
+back through the log (`jobs.controller.expectations`).
 
-Commands to one job are carried out one after the other, in the order in which
-they were stored; each is deleted together with what it does.
+Commands to one job are carried out one at a time, in the order in which they were stored; each is deleted in the
+transaction that carries it out.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from kube.resources import CLAIMS, COMMANDS, JOBS, LIMIT_RANGES, POD_GROUPS, POD
 from kube.volcano import commands
 
 NAME = "jobs"
-ROOM = 3000  # writes of one transaction; what is left follows in the next
-KEY_COST = 150  # writes that a key pair counts for, by the time that it takes
+ROOM = 3000  # writes in one transaction; the rest follow in the next
+KEY_COST = 150  # how many writes a key pair counts for, by the time it takes
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
-# Kinds of timers, by what happens when one is due. Beside them there are ASKED (what policies ask for), status_throttle.SAY, and
-# RETRY of a group of writes that failed, whose job is read anew.
+# Kinds of timers, by what happens when one is due. There are also PENDING_ACTION (what policies ask for),
+# status_throttle.STATUS_TIMER, and RETRY for a group of writes that failed, whose job is read again.
 TTL = "ttl"  # a finished job is deleted
 LEFT = "left"  # a job that has just finished is looked at again, unless nothing is left to do for it
-LOST = "lost"  # writes should have come back: a job whose writes have not is read anew
-MORE = "more"  # what was more than one transaction takes is planned
+LOST = "lost"  # writes should have come back: a job whose writes have not is read again
+MORE = "more"  # jobs that did not fit into the last transaction are planned
 PENDING = "pending"  # pods of a job have been Pending for too long
-LEFT_MS = 60_000  # after which a finished job is looked at again, unless nothing is left to do for it
+LEFT_MS = 60_000  # how long after a job finished the LEFT timer is due
 log = logging.getLogger(__name__)
 
 
@@ -85,17 +85,17 @@ class JobConsumer(Consumer[JobsState]):
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
         remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
         for timer in timers_of(NAME, shard, PENDING_ACTION):
-            if timer.key in state.entries:  # of a job that is gone or finished nothing is asked any more
+            if timer.key in state.entries:  # actions for a job that is gone or finished are dropped
                 state.set_pending_actions(timer.key, pending_actions.read(timer))
         state.touched = dict.fromkeys([*state.entries, *state.commands])
         return state
 
     def lags(self, state: JobsState, *, is_behind: bool) -> None:
-        """Plan no job before all that happened to it is told: a policy goes before what comes of it by itself (§10, Q-14)."""
+        """Plan no job until all changes are delivered: a policy acts before the job's default reaction (§10, Q-14)."""
         state.is_behind = is_behind
 
     def apply(self, state: JobsState, change: Change) -> None:
-        """Note one change; what it may lead to is planned later, once for all of a batch."""
+        """Note one change; planning happens later, once per batch."""
         state.position = change.revision
         try:
             _APPLY[change.resource](state, change)
@@ -103,7 +103,7 @@ class JobConsumer(Consumer[JobsState]):
             log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
 
     def plan(self, state: JobsState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
-        """Plan every job that something happened to, as far as one transaction should reach."""
+        """Plan the jobs that something happened to, up to the size of one transaction."""
         groups, deadlines, left = _wake(state, changes, timers, now)
         over: list[tuple[str, str]] = []
         world = state.world()
@@ -135,13 +135,13 @@ class JobConsumer(Consumer[JobsState]):
                 is_unheard |= not any(write.resource.id in _APPLY for write in writes)
             if entry.pending_until is not None:
                 deadlines.append(Timer(PENDING, key, entry.pending_until))
-        # Of events alone nothing comes back by which the next round would begin.
+        # Writes of kinds that are not read here, such as events, do not come back, so a timer starts the next round.
         more = [Timer(MORE, "", now)] if state.touched or is_unheard else []
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]
         more += status_throttle.timers(state.unreported, now)
-        # How often a group failed stays known when it came back and there was no room for it.
+        # A retried group that did not fit into this transaction keeps its count of failures.
         put_off = [
             Timer(RETRY, timer.key, now, {**timer.payload, "news": False})
             for timer in timers
@@ -150,16 +150,16 @@ class JobConsumer(Consumer[JobsState]):
         return Plan(groups, [*more, *deadlines, *looks, *put_off], over)
 
     def key_of(self, change: Change) -> str:
-        """Return the key of the job that a change is about; none for what many jobs depend on."""
+        """Return the key of the job that a change is about, "" for objects that many jobs depend on."""
         if change.resource == JOBS.id:
             return change.key
         try:
             return facts.job_key_of(change.body) if change.resource in (PODS.id, POD_GROUPS.id) else ""
         except msgspec.ValidationError:
-            return ""  # whoever hears of it cannot read it either
+            return ""  # no shard can read it
 
     def committed(self, state: JobsState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
-        """Note by which revisions the writes for each job will be known."""
+        """Note the revisions of each job's writes, by which they are recognized in the log."""
         for group, outcome in zip(groups, outcomes, strict=True):
             sent = state.sent.get(group.key)
             if sent is None:
@@ -174,9 +174,9 @@ class JobConsumer(Consumer[JobsState]):
 def _wake(
     state: JobsState, changes: Sequence[Change], timers: Sequence[Timer], now: int
 ) -> tuple[list[Group], list[Timer], dict[str, None]]:
-    """Touch the jobs that something happened to, or for which something is due.
+    """Touch the jobs that something happened to or that have a due timer.
 
-    Return what is written and awaited whatever becomes of them, and the keys of jobs that have just finished.
+    Return the groups and timers that do not depend on the jobs' plans, and the keys of jobs that have just finished.
     """
 
     def about(key: str) -> Object | None:
@@ -195,7 +195,7 @@ def _wake(
     deadlines = [*handled.timers]
     for timer in timers:
         if timer.kind == PENDING_ACTION and timer.key in state.pending_actions:
-            # What is asked of a job stays in its timer until it is carried out.
+            # Pending actions stay in the job's timer until they are carried out.
             deadlines += pending_actions.timers(timer.key, state.pending_actions[timer.key], now)
             state.touched[timer.key] = None
         elif timer.kind == PENDING and timer.key in state.entries:
@@ -204,7 +204,7 @@ def _wake(
 
 
 def _scheduler_position() -> int:
-    """Return the revision up to which the scheduler has read; all has been read where none of ours runs."""
+    """Return the revision up to which the scheduler has read; sys.maxsize where our scheduler does not run."""
     scheduler = registry.get("scheduler")
     if not backend.runs(scheduler):
         return sys.maxsize
@@ -215,7 +215,7 @@ def _scheduler_position() -> int:
 def _plan_one(
     state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int, *, is_large_batch: bool
 ) -> list[Write]:
-    """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
+    """Plan one job; if that raises, the job is left as it is and the others are planned all the same."""
     observed, key = entry.observed, entry.observed.job.key
     state.set_pending_actions(key, waiting := pending_actions.current(state.pending_actions.get(key, ()), observed.job))
     overdue = policy_engine.to_pending(observed.job, observed.pods.values(), now)
@@ -242,7 +242,7 @@ def _plan_one(
     else:
         state.unreported.pop(key, None)
     observed.in_step = outcome.in_step
-    # Pods that it makes will be Pending, and may be so for too long.
+    # New pods will be Pending, perhaps for longer than a policy allows.
     makes_pods = any(isinstance(write, Create) and write.resource == PODS for write in writes)
     entry.again |= makes_pods and JobEvent.POD_PENDING in state.answered.get(key, ())
     entry.pending_until = overdue.next
@@ -250,7 +250,7 @@ def _plan_one(
 
 
 def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int) -> Group:
-    """Return the writes for a job, with which that goes from its timer which they carry out."""
+    """Return the group of a job's writes, which also replaces its PENDING_ACTION timer if they carry out actions in it."""
     key = entry.observed.job.key
     within_quota = any(isinstance(write, Create) and write.resource == PODS for write in writes)
     if entry.remaining_actions == state.pending_actions.get(key, ()):
@@ -260,7 +260,7 @@ def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int)
 
 
 def _settle_writes(state: JobsState, now: int) -> list[str]:
-    """Forget the writes that the log has shown; return the keys of jobs whose writes never came."""
+    """Forget the writes that the log has shown; return the keys of jobs whose writes did not appear in time."""
     for key, sent in list(state.sent.items()):
         if sent.is_seen(state.position):
             del state.sent[key]
@@ -321,9 +321,9 @@ def _apply_pod(state: JobsState, change: Change) -> None:
 
 
 def _follow_elsewhere(state: JobsState, change: Change, pod: PodFact, own: str) -> None:
-    """Follow a pod for other jobs than its own that know it: one that it was taken from, or that waits for its name.
+    """Update a pod in other jobs that know it: one that it was taken from, or one that waits for its name.
 
-    A job's pods have names that begin with the job's.
+    Those jobs are found by the pod's name, which begins with the job's.
     """
     name = change.name
     while (end := name.rfind("-")) > 0:
@@ -338,7 +338,7 @@ def _follow_elsewhere(state: JobsState, change: Change, pod: PodFact, own: str) 
         if change.verb == "DELETED":
             del pods[change.name]
         else:
-            pods[change.name] = pod  # it only holds its name
+            pods[change.name] = pod  # another job's pod that only occupies the name
         state.touched[key] = None
 
 
@@ -351,7 +351,7 @@ def _apply_group(state: JobsState, change: Change) -> None:
     observed, is_own = entry.observed, state.has_sent(key, change.revision)
     if change.verb == "DELETED":
         observed.group = None
-        # A job that is not over needs another one.
+        # An unfinished job needs a new group.
         is_change = not (is_own and observed.job.is_finished)
     else:
         before, observed.group = observed.group, group
@@ -364,7 +364,7 @@ def _apply_group(state: JobsState, change: Change) -> None:
 
 
 def _apply_plugin_object(state: JobsState, change: Change) -> None:
-    """Note what has the name of a product, whoever it belongs to."""
+    """Note an object that has the name of a plugin object, whoever owns it."""
     id_ = change.resource, change.name
     for name in plugin_objects.jobs_named(*id_):
         key = f"{change.namespace}/{name}"
@@ -407,7 +407,7 @@ def _apply_claim(state: JobsState, change: Change) -> None:
 
 
 def _apply_bound(state: JobsState, change: Change) -> None:
-    """Look again when a limit range changes, or what a quota bounds; what its status says is nothing new."""
+    """Plan refused jobs again when a limit range or a quota's bounds change; a quota's status is ignored."""
     is_quota = change.resource == RESOURCE_QUOTAS.id
     bounds: dict[str, dict[str, Any]] = state.quotas if is_quota else state.ranges
     of_namespace = bounds.setdefault(change.namespace, {})
@@ -438,7 +438,7 @@ _APPLY: dict[str, Callable[[JobsState, Change], None]] = {
 
 
 def _find_targets(state: JobsState) -> list[Group]:
-    """Remember the finished jobs that Commands are for; return the end of Commands to jobs that are gone."""
+    """Read the finished jobs that Commands are for; return groups that delete the Commands to jobs that are gone."""
     unknown = [key for key in state.commands if key in state.touched and key not in state.entries]
     if unknown:
         read_beside_log(state, unknown)
@@ -460,7 +460,7 @@ def _find_targets(state: JobsState) -> list[Group]:
 
 
 def _is_over(observed: ObservedJob) -> bool:
-    """Say whether nothing is left to be done for a job: it is finished, and so are its pods."""
+    """Tell whether nothing is left to do for a job: it is finished, its pods ended, its other objects are gone."""
     job = observed.job
     if not job.is_finished or observed.group is not None or job.status.get("terminating"):
         return False
@@ -470,9 +470,9 @@ def _is_over(observed: ObservedJob) -> bool:
 
 
 def _finishes(writes: Sequence[Write]) -> bool:
-    """Say whether a job's status is written in which it is finished: what is left to do must outlive this process.
+    """Tell whether these writes finish a job: a timer then keeps the rest of the work if this process dies.
 
-    Its pods may still have to end, and its time to live begins when they have.
+    Its pods may still have to end, and its TTL timer is set after that.
     """
     statuses = (each.object["status"] for each in writes if isinstance(each, Update) and each.resource == JOBS)
     return any(phase_of((status.get("state") or {}).get("phase", "")) in FINISHED for status in statuses)
@@ -481,7 +481,7 @@ def _finishes(writes: Sequence[Write]) -> bool:
 def _deadline(job: JobFact) -> list[Timer]:
     """Return the timer that deletes a finished job (reference: volcano-job §6.2).
 
-    It is the job's own and not its name's: a later job of the name has later times, and the sooner of two timers stays.
+    Its key holds the job's uid: with two timers of one key the sooner stays, so a later job of the name needs its own.
     """
     since = (job.status.get("state") or {}).get("lastTransitionTime")
     if job.ttl_s is None or not since or job.deleting:
@@ -490,6 +490,6 @@ def _deadline(job: JobFact) -> list[Timer]:
 
 
 def _expiry(timer: Timer) -> Group:
-    """Delete a job and what it made; without a key, since a job that is gone already needs no second look."""
+    """Return the group that deletes a job and what it made; it has no key, since a job that is gone already needs no retry."""
     namespace, name, *_ = timer.key.split("/")
     return Group([Delete(JOBS, namespace, name, uid=timer.payload["uid"], propagation="Foreground")])

@@ -1,11 +1,10 @@
 """Consumers that make jobs for objects of one kind.
 
-What happens to an object, or to a job that was made for it, makes the object stale. It is then read anew with all its
-jobs, at one revision, and its rule is asked: nothing else is remembered, so there is nothing that could be wrong after
-a crash. What is read is never older than the changes, and shows all that this consumer wrote.
+A change of an object, or of a job that was made for it, makes the object stale. It is then read again with all its
+jobs, at one revision, and its rule is asked: nothing else is remembered, so nothing can be wrong after a crash. What is
+read is never older than the changes, and includes everything that this consumer wrote.
 
-Only a job that is deleted cannot be read anew. It is told to the rule with
-the change that deleted it, by which it is known how the job ended.
+Only a deleted job cannot be read again. The rule gets it from the change that deleted it, which shows how the job ended.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from kube.errors import ApiError
 from kube.meta import Object
 from kube.resources import JOBS, Resource
 
-AGAIN, DUE = "again", "due"  # kinds of timers: a job that was refused is tried again; a time comes
+AGAIN, DUE = "again", "due"  # kinds of timers: a refused job is tried again; a scheduled time has come
 AGAIN_MS = 10_000
 CHUNK = 500  # objects in one query
 log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ T = TypeVar("T")
 
 
 class Family(NamedTuple):
-    """An object and the jobs that were made for it, by their names; `deleted` are those that were deleted since."""
+    """An object and the jobs that were made for it, by name; `deleted` are those deleted since the last plan."""
 
     owner: Stored
     jobs: Mapping[str, OwnedJob]
@@ -46,15 +45,15 @@ class Family(NamedTuple):
 
 @dataclass(slots=True)
 class MakerState:
-    """What is to be looked at."""
+    """The objects to plan, and what their planning needs to remember."""
 
     stale: dict[str, None] = field(default_factory=dict)  # keys of objects
-    # Key of an object → deleted jobs that its rule has not been told of.
+    # Key of an object → deleted jobs that its rule has not seen yet.
     deleted_jobs: dict[str, dict[str, OwnedJob]] = field(default_factory=dict)
-    # Key of somebody else's job → the object whose job should have its name.
+    # Key of a job that occupies a name → key of the object that wants the name for its own job.
     blocked: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, None] = field(default_factory=dict)  # objects whose jobs cannot be made as things are
-    last_notices: dict[str, str] = field(default_factory=dict)  # key of an object → what the last event said of it
+    waiting: dict[str, None] = field(default_factory=dict)  # keys of objects whose jobs cannot be made now
+    last_notices: dict[str, str] = field(default_factory=dict)  # key of an object → what its last event was about
 
 
 class Maker(Consumer[MakerState]):
@@ -64,20 +63,20 @@ class Maker(Consumer[MakerState]):
 
     @abstractmethod
     def unfinished(self) -> list[str]:
-        """Return the keys of the objects for which there may be something to do."""
+        """Return the keys of the objects that may need work."""
 
     @abstractmethod
     def plan_families(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
-        """Return what is to be written for objects, and when to look at them again."""
+        """Return what to write for objects, and the timers to look at them again."""
 
     def load(self, shard: int, revision: int) -> MakerState:
         return MakerState(stale=dict.fromkeys(self.unfinished()))
 
     def apply(self, state: MakerState, change: Change) -> None:
-        """Leave the state alone: everything is done in plan(), which hears all changes, also after a load."""
+        """Do nothing: plan() handles all changes, also those since a load."""
 
     def plan(self, state: MakerState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
-        """Look at each object that something happened to."""
+        """Plan each object that something happened to."""
         for change in changes:
             self.note(state, change)
         state.stale |= dict.fromkeys(timer.key for timer in timers if timer.kind in (RETRY, AGAIN, DUE))
@@ -99,7 +98,7 @@ class Maker(Consumer[MakerState]):
     def committed(
         self, state: MakerState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
     ) -> None:
-        """Forget deleted jobs whose objects could be written; the others are told again with the next look."""
+        """Forget deleted jobs, except of objects whose writes failed: their next plan needs them again."""
         failed = {group.key for group, outcome in zip(groups, outcomes, strict=True) if isinstance(outcome, ApiError)}
         state.deleted_jobs = {key: jobs for key, jobs in state.deleted_jobs.items() if key in failed}
 
@@ -122,15 +121,15 @@ class Maker(Consumer[MakerState]):
                 state.deleted_jobs.setdefault(key, {})[job.name] = job
 
     def key_of(self, change: Change) -> str:
-        """Return the key of the object that a change is about; none for what several objects depend on."""
+        """Return the key of the object that a change is about, "" for what several objects depend on."""
         if change.resource == self.kind.id:
             return change.key
         return self._owner_of(change) if change.resource == JOBS.id else ""
 
     def _owner_of(self, change: Change) -> str:
-        """Return the key of the object that a job was made for, "" when it is none of this kind."""
+        """Return the key of the object that a job was made for, "" when no object of this kind made it."""
         if self.kind.kind.encode() not in change.body:
-            return ""  # most jobs; decoding each would cost more than all the rest
+            return ""  # most jobs; decoding them all would cost more than the rest of the plan
         try:
             owners = change.read(Owned).metadata.owner_references
         except msgspec.ValidationError:
@@ -154,7 +153,7 @@ class Maker(Consumer[MakerState]):
 
 
 def readable(families: Sequence[Family], model: type[T]) -> Iterator[tuple[Family, T]]:
-    """Yield the families whose object can be read as a model, with that."""
+    """Yield the families whose owner can be read as a model, with the model; the others are logged as errors."""
     for family in families:
         try:
             yield family, family.owner.read(model)
@@ -163,7 +162,7 @@ def readable(families: Sequence[Family], model: type[T]) -> Iterator[tuple[Famil
 
 
 def holders(wanted: Sequence[str], state: MakerState, of: Mapping[str, str]) -> frozenset[str]:
-    """Return which keys of jobs are taken; `of` has for each the object that wants it, which is looked at when it is free."""
+    """Return which keys of jobs are taken; `of` maps each to the object that wants it, which is planned when it is free."""
     occupied = frozenset(store.by_keys(JOBS, wanted))
     state.blocked |= {key: of[key] for key in occupied}
     return occupied
@@ -174,7 +173,7 @@ def _controller(job: OwnedJob) -> str:
 
 
 def _readable(jobs: Sequence[Stored | Change]) -> Iterator[OwnedJob]:
-    """Yield what can be read of jobs; of the others the log tells."""
+    """Yield the jobs that can be read; the others are logged as errors."""
     for each in jobs:
         try:
             yield read(each.body, OwnedJob)

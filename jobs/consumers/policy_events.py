@@ -1,4 +1,4 @@
-"""What the job controller makes of what happened: it tells people, and remembers what policies ask for."""
+"""How the job controller reacts to what happened: it sends events, and remembers what policies ask for."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
 
 class PolicyEvents(NamedTuple):
-    """Events for people, each in a group of its own, and timers in which stands what policies ask for.
+    """Events for people, each in a group of its own, and timers that hold the actions policies ask for.
 
-    The events are told also while the job waits for its last writes, and when its plan cannot be written.
+    The events are sent even while the job waits for its last writes, and when its plan cannot be written.
     """
 
     groups: list[Group]
@@ -33,7 +33,7 @@ class PolicyEvents(NamedTuple):
 
 
 def handle(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvents:
-    """Take in what happened to pods and pod groups in these changes; the state then shows what is asked of their jobs."""
+    """Handle what happened to pods and pod groups in these changes; set the pending actions of their jobs in the state."""
     happened = _events_by_job(state, changes)
     jobs = {key: entry.observed.job for key in happened if (entry := state.entries.get(key)) is not None}
     unknown = [key for key in happened if key not in jobs]
@@ -41,7 +41,7 @@ def handle(state: JobsState, changes: Sequence[Change], now: int) -> PolicyEvent
     outcome = PolicyEvents([], [])
     for key, job in jobs.items():
         concerned = [each for each in happened[key] if pod_events.concerns(each, job)]
-        # Each kind of event is told once, with all pods that it happened to.
+        # One event of each kind names all the pods that it happened to.
         by_event: dict[JobEvent, list[PodFact]] = {}
         for event, pod in concerned:
             if event in pod_events.REPORTED:
@@ -64,7 +64,7 @@ def _event(job: JobFact, reason: str, message: str, now: int, kind: str, firing:
 
 
 def _remember(state: JobsState, job: JobFact, actions: PolicyActions, outcome: PolicyEvents, now: int) -> None:
-    """Note what is asked of a job now; all of it stands in its timer, whatever becomes of its plan."""
+    """Note a job's pending actions; its timer holds all of them, whatever becomes of its plan."""
     if actions.pending_actions == state.pending_actions.get(job.key, ()):
         return
     state.set_pending_actions(job.key, actions.pending_actions)
@@ -74,9 +74,9 @@ def _remember(state: JobsState, job: JobFact, actions: PolicyActions, outcome: P
 
 
 def _events_by_job(state: JobsState, changes: Sequence[Change]) -> dict[str, list[PodEvent]]:
-    """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
+    """Return what happened to pods of this shard's jobs, by job key."""
     by_job: dict[str, list[PodEvent]] = {}
-    # The events of pods that lead to anything: most of them do not for most jobs.
+    # The pod events that have an effect: for most jobs most of them have none.
     heeded = {*pod_events.REPORTED, *state.heeded, *((JobEvent.POD_RUNNING,) if state.pending_actions else ())}
     sought = pod_events.marks(heeded)
     for change in changes:
@@ -87,7 +87,7 @@ def _events_by_job(state: JobsState, changes: Sequence[Change]) -> dict[str, lis
             key, pod = facts.read_pod(change.body)
             before = None if is_deleted or change.previous is None else facts.read_pod(change.previous)[1]
         except msgspec.ValidationError:
-            continue  # `apply` has said so
+            continue  # `apply` has logged it
         event = pod_events.happened(before, pod, is_deleted=is_deleted)
         if key and event is not None and state.holds(key):
             by_job.setdefault(key, []).append(PodEvent(event, pod))

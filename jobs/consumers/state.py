@@ -36,9 +36,7 @@ class JobEntry:
     observed: ObservedJob
     again: bool = False  # to be planned once its last writes have come back
     pending_until: int | None = None  # when the first of its pods will have been Pending for too long
-    remaining_actions: tuple[
-        PendingAction, ...
-    ] = ()  # what is still asked of it when its last writes have been carried out
+    remaining_actions: tuple[PendingAction, ...] = ()  # what is still pending once its last writes are carried out
 
 
 @dataclass(slots=True)
@@ -54,34 +52,34 @@ class JobsState:
     commands: dict[str, dict[str, CommandFact]] = field(default_factory=dict)
     ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
     quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
-    refused: dict[str, str] = field(default_factory=dict)  # key of a job that lacks pods for these → namespace
+    refused: dict[str, str] = field(default_factory=dict)  # key of a job whose pods these two refused → namespace
     unreported: dict[str, UnreportedJob] = field(default_factory=dict)  # by key: jobs without their first status
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
-    # Key of a job with policies → the events that they answer.
+    # Key of a job with policies → the events they answer.
     answered: dict[str, frozenset[JobEvent]] = field(default_factory=dict)
     answering: Counter[JobEvent] = field(default_factory=Counter)  # event → how many jobs answer it; see `heeded`
-    position: int = 0  # the revision up to which the log is in this state
+    position: int = 0  # the revision up to which the log has been applied
     sent: dict[str, PendingWrites] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
-    # Key of a job → what policies ask of it, and was not carried out.
+    # Key of a job → actions that policies asked for and that are not carried out yet.
     pending_actions: dict[str, tuple[PendingAction, ...]] = field(default_factory=dict)
-    is_behind: bool = False  # what happened has yet to be told; see Consumer.lags
-    # Key of a job that was read beside the log → the revision at which, until the position gets there.
+    is_behind: bool = False  # changes have yet to be delivered; see Consumer.lags
+    # Key of a job that was read from the store → the revision of that read, until `position` reaches it.
     ahead: dict[str, int] = field(default_factory=dict)
 
     def has_read(self, key: str, revision: int) -> bool:
-        """Say whether a change of a job, or of what was made for it, was in what was read of the job already."""
+        """Tell whether the state of a job and its objects already includes the change with this revision."""
         return revision <= self.ahead.get(key, 0)
 
     def has_sent(self, key: str, revision: int) -> bool:
-        """Say whether a change is what this controller wrote for a job."""
+        """Tell whether a change is one that this controller wrote for a job."""
         return key in self.sent and self.sent[key].has(revision)
 
     def holds(self, key: str) -> bool:
-        """Say whether a job belongs to this shard."""
+        """Tell whether a job belongs to this shard."""
         return registry.shard_of(key, self.shards) == self.shard
 
     def world(self) -> World:
-        """Return what pods depend on; the accounts have counted nothing."""
+        """Return what pods depend on; the quota accounts are empty: no object has been counted into them."""
         ranges = {namespace: list(objects.values()) for namespace, objects in self.ranges.items()}
         accounts = {namespace: Account(list(objects.values())) for namespace, objects in self.quotas.items()}
         return World(self.priorities, self.claims, ranges, accounts)
@@ -93,13 +91,13 @@ class JobsState:
         self._note_answered(job.key, job.answered)
 
     def forget(self, key: str) -> None:
-        """Drop what is known of a job, but for what is asked of it."""
+        """Drop what is known of a job, except its Commands and pending actions."""
         self._note_answered(key, frozenset())
         for by_key in (self.entries, self.sent, self.refused, self.unreported):
             by_key.pop(key, None)
 
     def _note_answered(self, key: str, events: frozenset[JobEvent]) -> None:
-        """Note which events the policies of a job answer; the count saves a look at all jobs in each step."""
+        """Note which events a job's policies answer; the counter saves going through all jobs in each step."""
         before = self.answered.pop(key, frozenset())
         if events:
             self.answered[key] = events
@@ -113,21 +111,21 @@ class JobsState:
         return {event for event, jobs in self.answering.items() if jobs}
 
     def set_pending_actions(self, key: str, wanted: tuple[PendingAction, ...]) -> None:
-        """Note all that policies ask of a job now."""
+        """Replace the pending actions of a job."""
         if wanted:
             self.pending_actions[key] = wanted
         else:
             self.pending_actions.pop(key, None)
 
     def plan_refused(self, namespace: str) -> None:
-        """Plan the jobs of a namespace that lack pods for its bounds."""
+        """Touch the jobs of a namespace whose pods its limit ranges or quotas refused."""
         for key, bounded_by in self.refused.items():
             if bounded_by == namespace:
                 self.touched[key] = None
 
 
 def readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
-    """Yield what can be read of stored jobs; of the others the log tells."""
+    """Yield the stored jobs that can be read; the others are logged as errors."""
     for stored in jobs:
         try:
             yield facts.read_job(late_defaults.filled_in(stored.body))
@@ -136,7 +134,7 @@ def readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
 
 
 def remember(state: JobsState, jobs: Iterable[Stored]) -> None:
-    """Put stored jobs into the state, with their pods, pod groups and products."""
+    """Put stored jobs into the state, with their pods, pod groups and plugin objects."""
     entries = {job.uid: JobEntry(ObservedJob(job)) for job in readable(jobs)}
     uids = list(entries)
     for start in range(0, len(uids), CHUNK):
@@ -155,7 +153,7 @@ def remember(state: JobsState, jobs: Iterable[Stored]) -> None:
 
 
 def _remember_plugin_objects(jobs: Sequence[ObservedJob]) -> None:
-    """Note what has the names of the products of jobs; two jobs may want one name."""
+    """Note the stored objects that have the names of jobs' plugin objects; two jobs may want the same name."""
     stored_objects: dict[plugin_objects.Id, Stored] = {}
     for kind, resource in plugin_objects.RESOURCES.items():
         names = {
@@ -172,7 +170,7 @@ def _remember_plugin_objects(jobs: Sequence[ObservedJob]) -> None:
 
 
 def refresh(state: JobsState, keys: Sequence[str]) -> None:
-    """Read jobs again for which the store holds something that this state does not show."""
+    """Read jobs again whose state lacks something that the store holds, and touch them."""
     if not keys:
         return
     for key in keys:
@@ -180,7 +178,7 @@ def refresh(state: JobsState, keys: Sequence[str]) -> None:
         state.touched[key] = None
     with store.reading():
         for key in read_beside_log(state, keys):
-            # Pods of somebody else, such as an earlier job of the same name, may hold the names of missing ones.
+            # Other owners' pods, such as those of an earlier job of the same name, may occupy the missing pods' names.
             observed = state.entries[key].observed
             job, pods = observed.job, observed.pods
             names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
@@ -190,9 +188,9 @@ def refresh(state: JobsState, keys: Sequence[str]) -> None:
 
 
 def read_beside_log(state: JobsState, keys: Sequence[str]) -> list[str]:
-    """Read jobs at the store's newest revision; return which could be read.
+    """Read jobs at the store's newest revision; return the keys of those that could be read.
 
-    What the log still has to tell of them up to that moment is not applied any more.
+    Later deliveries of changes up to that revision are not applied to them.
     """
     with store.reading() as revision:
         stored_jobs = store.by_keys(JOBS, keys)

@@ -1,1 +1,1 @@
-"""The job controller as rules: from a job, its pods and what happened to them follows a plan."""
+"""The job controller's rules: they derive a plan from a job, its pods and what happened to them."""

@@ -1,4 +1,4 @@
-"""Commands whose target is a job: how one is made, and what becomes of it in words (reference: volcano-job §6.3)."""
+"""Commands whose target is a job: how one is made, and the sentence about its effect (reference: volcano-job §6.3)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
 
 
 def request(command: CommandFact, job: JobFact) -> Request:
-    """Return what a Command asks of a job; it names no task or pod."""
+    """Return the request that a Command makes to a job; it names no task or pod."""
     action = action_of(command.action)
     by = None if action is None else Requester(source=Source.COMMAND, action=action)
     return Request(action=action, why=command_event(command, action, job), by=by, source=command)
 
 
 def command_event(command: CommandFact, action: Action | None, job: JobFact) -> str:
-    """Say who asked for what, and what is to be expected of it where that is nothing or little."""
+    """Return a sentence that says who asked for what, and, where that has little or no effect, so much."""
     return f"{command.request_text}{_note(action, job)}."
 
 

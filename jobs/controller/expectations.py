@@ -1,14 +1,14 @@
-"""What the controller sent for a job and has not seen in the log.
+"""Writes that the controller sent for a job and has not seen in the log yet.
 
-A job is not planned from a state that does not show what was done for it last: the same would be done again. Which
-changes are the controller's own is known by the revisions that its writes got, not by what stands in them.
+A job is not planned from a state that lacks its last writes, since they would be made again. The controller recognizes
+its own changes by the revisions that its writes got, not by their content.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-LONGEST_MS = 60_000  # what was written is read back within a batch or two: after this it never will be
+LONGEST_MS = 60_000  # writes come back within a batch or two; after this they are not expected any more
 
 
 class PendingWrites(Struct):
@@ -19,14 +19,14 @@ class PendingWrites(Struct):
     failed: bool = False  # nothing was written; the timer of the failed group brings the job back
 
     def has(self, revision: int) -> bool:
-        """Say whether a change is one of these writes."""
+        """Tell whether the change with this revision is one of these writes."""
         return revision in self.revisions
 
     def is_seen(self, position: int) -> bool:
-        """Say whether a state that shows all changes up to a revision shows the writes."""
+        """Tell whether a state with all changes up to `position` includes these writes."""
         return not self.failed and max(self.revisions, default=0) <= position
 
     @property
     def expires(self) -> int:
-        """When it is no longer waited for, in epoch ms."""
+        """When the controller stops waiting for them, in epoch ms."""
         return self.at + LONGEST_MS

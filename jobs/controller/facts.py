@@ -1,7 +1,7 @@
-"""What the job controller remembers of jobs, pods and pod groups: little, and no whole object.
+"""What the job controller remembers of jobs, pods and pod groups: a few fields, and no decoded object.
 
-A fact is read from the bytes of one stored version. A job keeps its bytes, since its pod templates are needed only when
-pods are made; a pod is a dozen words, so that a job of 10,000 pods stays small.
+A fact is read from the bytes of one stored version. A job fact keeps those bytes, since the pod templates are needed only
+when pods are made; a pod fact is about a dozen words, so that a job of 10,000 pods stays small.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class JobFact(Struct, frozen=True, kw_only=True):
     queue: str
     tasks: tuple[Task, ...]
     dependencies: dict[str, Dependency]
-    plugins: tuple[str, ...]  # those that there are, in the order in which they work
+    plugins: tuple[str, ...]  # names of known plugins, in the order in which they are applied
     job_policies: tuple[policies.Policy, ...] = ()
     task_policies: dict[str, tuple[policies.Policy, ...]] = {}
-    task_retries: dict[str, int] = {}  # task → restarts of its containers after which it failed; -1: never
+    task_retries: dict[str, int] = {}  # task → restarts of its containers after which it counts as failed; -1: never
     min_available: int
     min_success: int | None
     max_retry: int
@@ -83,17 +83,17 @@ class JobFact(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> int:
-        """How often all pods of the job were ended."""
+        """How many times all pods of the job were ended."""
         return int(self.status.get("version") or 0)
 
     @property
     def runs_on(self) -> bool:
-        """Whether the job is to run to an end by itself: no pod of an earlier run has a place in it."""
+        """Whether the job is to go on by itself, with retries left: then it keeps no pod of an earlier run."""
         return self.phase in RUNS and self.retry_count < self.max_retry
 
     @property
     def heeds_policies(self) -> bool:
-        """Whether what happens may change what the job does: it does not once its pods are ended for good."""
+        """Whether policies may still act on the job: not once its pods are being ended for good."""
         return self.phase in RUNS and not self.deleting
 
     @property
@@ -103,7 +103,7 @@ class JobFact(Struct, frozen=True, kw_only=True):
         return frozenset().union(*(policy.answers for one in lists for policy in one))
 
     def policy_for(self, event: JobEvent, task: str = "", exit_codes: Collection[int] = ()) -> policies.Policy | None:
-        """Return the policy that answers what happened to a task's pod, or to the job where no task is named."""
+        """Return the policy that answers an event of a task's pod, or of the job if no task is named; None if none does."""
         return policies.choose(self.task_policies.get(task, ()), self.job_policies, event, exit_codes)
 
     @property
@@ -112,7 +112,7 @@ class JobFact(Struct, frozen=True, kw_only=True):
         return f"{self.name}-{self.uid}"
 
     def partition_of(self, pod: PodFact) -> int | None:
-        """Return the partition of its task that a pod belongs to; None where the task has none."""
+        """Return the index of the partition of its task that a pod belongs to; None if the task has no partitions."""
         size = next((task.partition_size for task in self.tasks if task.name == pod.task), 0)
         return pod.index // size if size > 0 else None
 
@@ -133,14 +133,14 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     phase: str
     deleting: bool
     out_of_sync: bool
-    version: int  # how often its job had ended all its pods when it was made; -1 if that is not said
-    created: str = ""  # when, as it is written
+    version: int  # the job's version when the pod was made; -1 if the pod does not say
+    created: str = ""  # the creation timestamp, as written
     ready: bool
     restarts: int
-    exit_codes: tuple[int, ...] = ()  # of the containers that ended badly: what policies answer, and what is told
+    exit_codes: tuple[int, ...] = ()  # of the containers that failed: policies answer them, and messages name them
     reason: str
     message: str = ""
-    obstacle: Failure | None = None  # what keeps it from running although it has its node
+    obstacle: Failure | None = None  # what keeps it from running although it is bound to a node
 
     @property
     def has_ended(self) -> bool:
@@ -148,27 +148,27 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
 
     @property
     def is_ready_for_others(self) -> bool:
-        """Whether it counts as ready for the tasks that wait for its own."""
+        """Whether it counts as ready for the tasks that depend on its own."""
         return self.phase == PodPhase.SUCCEEDED or (self.phase == PodPhase.RUNNING and self.ready)
 
     @property
     def is_in_run(self) -> bool:
-        """Whether nobody ends the pod."""
+        """Whether the pod is neither being deleted nor marked by the controller for deletion."""
         return not (self.deleting or self.out_of_sync)
 
     def counts_like(self, other: PodFact) -> bool:
-        """Say whether two versions of a pod are the same to its job."""
+        """Tell whether two versions of a pod make no difference to its job."""
         return _COUNTED(self) == _COUNTED(other)
 
     @property
     def how_failed(self) -> Failure:
-        """How the pod failed, to be told with others."""
+        """How the pod failed, for a message about several pods."""
         return Failure(self.name, self.task, self.exit_codes, self.reason, self.message)
 
     def failed_with(self, exit_code: int | None = None) -> str:
         """Say how the pod failed: `tf-job-ps-0 exited with code 3`, `… could not start: no such file or directory`.
 
-        `exit_code` is the one that matters, where only that does. Reason and message are the first one's.
+        `exit_code` names the only one that matters; None names all. Reason and message belong to the first exit code.
         """
         if exit_code is not None and exit_code not in self.exit_codes[:1]:
             return f"{self.name} exited with code {exit_code}"
@@ -194,32 +194,32 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     deleting: bool
     waiting: str
     waiting_reason: str
-    first_evicted: str  # when pods of it were first evicted for others, as it is written (`kube.volcano.evictions`)
+    first_evicted: str  # when its pods were first evicted for others, as written (`kube.volcano.evictions`)
     spec: dict[str, Any]
 
     @property
     def is_admitted(self) -> bool:
-        """The scheduler lets the group's pods exist (reference: volcano-job §2.4, step 5)."""
+        """Whether the scheduler has admitted the group, so that its pods may be created (reference: volcano-job §2.4, step 5)."""
         return self.phase not in ("", "Pending")
 
     def means_like(self, other: GroupFact) -> bool:
-        """Say whether two versions of a pod group are the same to its job."""
+        """Tell whether two versions of a pod group make no difference to its job."""
         return _MEANT(self) == _MEANT(other)
 
 
 def job_key_of(body: bytes) -> str:
-    """Return `namespace/name` of the job that controls a pod or a pod group, or an empty text."""
+    """Return `namespace/name` of the job that controls a pod or a pod group, "" if none does."""
     return _job_key(_decode_labelled(body).metadata)
 
 
 def read_job(body: bytes) -> JobFact:
-    """Read what matters of a job; msgspec.ValidationError if it is not one."""
+    """Read what matters of a job; raise msgspec.ValidationError if it cannot be read as one."""
     job = _decode_job(body)
     spec, metadata = job.spec, job.metadata
     dependencies = {}
     for task in spec.tasks:
         if (needed := task.depends_on) and needed.name:
-            # One name leaves nothing to choose from (reference: volcano-job §4.2).
+            # With one name, any is the same as all (reference: volcano-job §4.2).
             is_any = needed.iteration == "any" and len(needed.name) > 1
             dependencies[task.name] = Dependency(tuple(needed.name), any=is_any)
     phase = (job.status.get("state") or {}).get("phase") or ""
@@ -252,7 +252,7 @@ def read_job(body: bytes) -> JobFact:
 
 
 def read_pod(body: bytes) -> tuple[str, PodFact]:
-    """Read what matters of a pod, and `namespace/name` of the job that controls it; that is empty for a pod of no job."""
+    """Return `namespace/name` of the job that controls a pod ("" for none), and what matters of the pod."""
     pod = _decode_pod(body)
     metadata, status = pod.metadata, pod.status
     notes = metadata.annotations
@@ -402,7 +402,7 @@ _decode_group = msgspec.json.Decoder(_Group).decode
 
 
 def _policies(written: list[LifecyclePolicy]) -> tuple[policies.Policy, ...]:
-    """Read policies; one that admission would refuse answers nothing."""
+    """Read policies; leave out those that cannot be read, which admission would refuse."""
     valid = []
     for each in written:
         try:

@@ -1,4 +1,4 @@
-"""The Events by which the controller tells people of a job."""
+"""The Events that the controller sends about a job."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ COMPONENT = "vc-controller-manager"
 def event(
     job: JobFact, reason: str, message: str, now: int, *, kind: str, firing: PolicyFiring | None = None
 ) -> Object:
-    """Return an Event about a job, with the policy firing that it tells of."""
+    """Return an Event about a job; its annotations hold the policy firing, if it reports one."""
     annotations = policy_firings.as_annotations(firing)
     return events.event(about(job), reason, message, now, component=COMPONENT, kind=kind, annotations=annotations)
 
 
 def about(job: JobFact) -> Object:
-    """Return as much of a job as an Event names."""
+    """Return the part of a job that an Event's involvedObject needs."""
     metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""Jobs that no admission has filled in: those that come by a cluster's own API where nothing judges Volcano's kinds."""
+"""Defaults for jobs without admission: those made through a cluster's own API that has no webhook for Volcano's kinds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Spec(View):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is missing that every admission sets, ours and Volcano's."""
+        """Whether a field is missing that every admission sets, ours and Volcano's."""
         is_plain = self.queue and self.scheduler_name and self.max_retry is not None
         return not (is_plain and all(task.name for task in self.tasks))
 
@@ -37,9 +37,9 @@ _read = msgspec.json.Decoder(_Job).decode
 
 
 def filled_in(body: bytes) -> bytes:
-    """Return a job as our admission would have stored it; msgspec.ValidationError if it is not one.
+    """Return a job as our admission would have stored it; raise msgspec.ValidationError if it cannot be read as one.
 
-    vcctl names neither queue nor tasks, and without a name a task's pods have none.
+    vcctl sets neither the queue nor task names, and pod names need the task's name.
     """
     if not _read(body).spec.is_open:
         return body

@@ -1,7 +1,7 @@
-"""Which of a job's missing pods the limit ranges and quotas of its namespace let exist (reference: kubernetes-api §6.3).
+"""Which of a job's missing pods its namespace's limit ranges and quotas allow (reference: kubernetes-api §6.3).
 
 The pods that a job needs to start are made together or not at all: part of a gang would use up the quota and wait for
-the rest of it. Beyond them there are as many as fit.
+the rest. Beyond them, as many pods are made as fit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PodPosition = tuple[int, int]  # the number of a task, and the index of a pod in
 
 
 class Choice(NamedTuple):
-    """The pods to make, and why there are no others."""
+    """The pods to make, and why the others are refused, "" if none are."""
 
     positions: list[PodPosition]
     refusal: str = ""
@@ -34,9 +34,9 @@ def choose(
     ranges: Sequence[Object],
     account: Account | None,
 ) -> Choice:
-    """Choose among the missing pods of a job that has some alive; what is chosen is taken from the account.
+    """Choose the missing pods to make for a job with `alive` pods, and charge them to the account.
 
-    The account has counted the pods of the namespace. `sample` makes the pod of a place; those of one task are alike.
+    The account has counted the namespace's pods. `sample` makes the pod of a position; those of one task are alike.
     """
     needed = [position for position in missing if position[1] < job.tasks[position[0]].needed]
     others = [position for position in missing if position[1] >= job.tasks[position[0]].needed]
@@ -47,7 +47,7 @@ def choose(
     why = why or why_rest
     if len(first) < min(least, len(needed)) or len(first) + len(rest) < least:
         together = [*needed, *others][:least]
-        # What the quotas lack for all of them together, where that is a matter of numbers.
+        # Prefer the message of what the quotas lack for all of these pods together, if there is one.
         lacking = [(sample(of_task[0]), len(of_task)) for of_task in _by_task(together)]
         text = account.lack(PODS, lacking) if account is not None else ""
         return Choice([], _refusal_text(sample(together[0]), text) if text else why)

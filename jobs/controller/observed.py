@@ -1,4 +1,4 @@
-"""What a round of work on a job starts from: the stored objects, what pods depend on beside them, and what follows from both."""
+"""The input of a round of work on a job: the stored objects, what else pods depend on, and what follows from both."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ObservedJob(Struct):
     pods: dict[str, PodFact] = field(default_factory=dict)
     group: GroupFact | None = None
     plugin_objects: dict[Id, PluginObjectFact] = field(default_factory=dict)  # what plugins made, see there
-    # The pod group and the plugin objects are as this version of the job wants them, once they are seen.
+    # Whether the pod group and plugin objects, with the writes that are on their way, match this version of the job.
     in_step: bool = False
 
 
 class World(NamedTuple):
-    """What a job's pods depend on beside the job."""
+    """What a job's pods depend on besides the job."""
 
     priorities: PriorityClasses
     claims: Mapping[str, Collection[str]]  # namespace → names
@@ -42,10 +42,11 @@ class World(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one round knows before it decides: nothing of it changes in the round.
+    """The input of one round; nothing in it changes during the round, except `diff.counts`, which follow its writes.
 
-    `step` is what is done now, for the requests or else for the spec. `diff` is how the pods differ from the spec, `own` are those of this job.
-    `blocked` are the objects that keep plugins from working, in words. `by` is who requested what the job does now.
+    `step` is what to do now, for the requests or else for the spec. `diff` is how the pods differ from the spec, `own`
+    are the pods that this job owns. `blocked` describes the objects that keep plugins from working. `by` is who requested
+    what the job does now, None for nobody.
     """
 
     observed: ObservedJob
@@ -60,7 +61,7 @@ class Reading(NamedTuple):
 
     @classmethod
     def of(cls, observed: ObservedJob, world: World, requests: Sequence[Request]) -> Reading:
-        """Return what a round for these requests starts from, which are all carried out by one step."""
+        """Return the input of a round for these requests, which one step carries out together."""
         job, group = observed.job, observed.group
         return cls(
             observed,
@@ -81,10 +82,10 @@ class Reading(NamedTuple):
 
 
 def _requester(job: JobFact, requests: Sequence[Request]) -> Requester | None:
-    """Return who requested what the job does now; while it ends its pods its status says that."""
+    """Return who requested what the job does now; while the job ends its pods, its status holds that."""
     if requests and job.phase is not JobPhase.RESTARTING:
         request = requests[0]
-        # Who asks to look at a job asks for none of what it does.
+        # A SyncJob only asks to look at the job, so it is not what makes the job act.
         if request.action in phases.STEPS[job.phase] and request.action is not Action.SYNC_JOB:
             return request.by
     return requester.of_status(job.status) if job.phase in phases.STOPPING else None

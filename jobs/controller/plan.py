@@ -1,8 +1,8 @@
-"""What must be written so that a job's pods, pod group and status are as they should be.
+"""Which writes bring a job's pods, pod group and status to what its spec says.
 
-`reconcile` reads a job and everything made for it (`observed.Reading`), decides, and returns writes (`round.Round`); it does nothing by
-itself. Asked again after its writes were carried out, it returns nothing. A large job is brought about in several rounds: no round makes or
-deletes more pods than it has room for.
+`reconcile` reads a job and everything made for it (`observed.Reading`), decides, and returns writes (`round.Round`); it
+has no effect itself. Called again after its writes were carried out, it returns nothing. A large job takes several
+rounds: no round creates or deletes more pods than `room`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kube.kinds.batch import Action, JobPhase
 from kube.resources import COMMANDS, JOBS
 
 MOST_EXIT_CODES = 32  # that a status lists
-ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
+ROOM = 1000  # pods created or deleted in one round: a transaction of about a tenth of a second
 _EVENT_REASONS = {  # reason → that of the event
     phases.UNSCHEDULABLE: "PodGroupPending",
     "FailedCreate": "FailedCreate",
@@ -40,11 +40,11 @@ _UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
 
 
 class Outcome(NamedTuple):
-    """The writes, all or none to be carried out, and whether to ask again when they have been.
+    """The writes, to be carried out all or none, and whether to plan the job again (`again`) after them.
 
-    `refused` says that pods are missing which the namespace's bounds do not let exist. `waiting` are the requests that
-    the writes do not carry out: they are to be made again. With the writes, pod group and plugin objects are `in_step` with
-    this version of the job. `is_unreported`: its first status was left out.
+    `refused`: limit ranges or quotas do not allow some of the missing pods. `waiting`: the requests that the writes do
+    not carry out, to be made again. `in_step`: after the writes, pod group and plugin objects match this version of the
+    job. `is_unreported`: its first status was left out.
     """
 
     writes: list[Write]
@@ -56,19 +56,19 @@ class Outcome(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a procedure comes to: the phase that is decided, and what else changes in the status."""
+    """The result of a procedure: the decided phase, and what else changes in the status."""
 
     decision: Decision
     changes: dict[str, Any]
 
 
 def lacks_pods(observed: ObservedJob) -> bool:
-    """Say whether a job may be given pods: before it is, the account of its namespace has to have counted them."""
+    """Tell whether a job may get pods now: then `reconcile` needs its namespace's account with the existing pods counted."""
     return observed.group is not None and observed.group.is_admitted and pod_diff.lacks(observed.job, observed.pods)
 
 
 def lacks_keys(observed: ObservedJob) -> bool:
-    """Return whether a job lacks its key pair; then `reconcile` needs a new one."""
+    """Tell whether a job lacks its key pair; then `reconcile` needs a new one."""
     return plugin_objects.lacks_keys(observed.job, observed.plugin_objects)
 
 
@@ -82,12 +82,12 @@ def reconcile(
     room: int = ROOM,
     is_large_batch: bool = False,
 ) -> Outcome:
-    """Return what brings a job one step further: the first of what is requested, or else what its spec says.
+    """Return the outcome that takes a job one step further: by the first of the requests, or else by its spec.
 
-    In a large batch of jobs that come at once, a new one is not told that it waits for its queue: that is likely to
-    be over before anybody could read it.
+    In a large batch of jobs the first status of a new job, that it waits for its queue, is left out: it is likely to be
+    outdated before anybody reads it.
     """
-    # A job that no controller has seen is Pending first.
+    # A new job becomes Pending before it heeds requests.
     current = () if observed.job.is_new else together(requests)
     reading = Reading.of(observed, world, current)
     round_ = Round(reading, now, room, keys)
@@ -107,7 +107,7 @@ def reconcile(
 
 
 def _take_requests(reading: Reading, round_: Round) -> None:
-    """Say which requests are heeded, and delete the Commands that made them."""
+    """Send an event for each request of this round, and delete the Commands that made them."""
     for request in reading.requests:
         command = request.source
         if command is not None:
@@ -122,7 +122,7 @@ def _sync(reading: Reading, round_: Round) -> Verdict:
     if not job.is_new and any(rule.phase in phases.FINISHED for rule in rules):
         decision = _decide(reading, round_, rules)
         if decision.phase in phases.FINISHED:
-            # What still runs ends in the same round; a job without retries left makes no pods (§10, Q-19).
+            # The rest of its pods end in the same round; a job without retries left makes no pods (§10, Q-19).
             changes = round_.end_run(_ending(reading.own, phases.SOFT), "the job is over")
             return Verdict(decision, changes | _duration(job, decision, round_.now))
     round_.bring_in_step()
@@ -136,7 +136,7 @@ def _sync(reading: Reading, round_: Round) -> Verdict:
 
 
 def _kill(reading: Reading, round_: Round) -> Verdict:
-    """End the pods that are not to be retained, which stay counted (§10, Q-1), then decide (reference: volcano-job §2.2)."""
+    """End the pods except retained ones, which stay counted (§10, Q-1), then decide (reference: volcano-job §2.2)."""
     job, step = reading.job, reading.step
     changes = round_.end_run(_ending(reading.own, _retained(job, step)), step.why)
     decision = _decide(reading, round_, step.rules, is_admitted=True)
@@ -144,9 +144,10 @@ def _kill(reading: Reading, round_: Round) -> Verdict:
 
 
 def _kill_target(reading: Reading, round_: Round) -> Verdict | None:
-    """End the pods that are requested to end and keep the pod group, then decide (reference: volcano-job §2.3).
+    """End the pods that the requests name and keep the pod group, then decide (reference: volcano-job §2.3).
 
-    A partition without pods changes nothing; a task or a pod that is not there restarts the job all the same.
+    Return None, for no change, if the requests only name partitions without pods; a missing task or pod restarts the
+    job all the same.
     """
     job, step = reading.job, reading.step
     named = pods_named(reading.requests, job, reading.own)
@@ -157,9 +158,9 @@ def _kill_target(reading: Reading, round_: Round) -> Verdict | None:
 
 
 def _kill_part(reading: Reading, round_: Round) -> Verdict | None:
-    """End some of the pods that are requested to end if they are more than there is room for; None if they are not.
+    """End as many of the pods that the requests name as there is room for; None if there is room for all of them.
 
-    The phase stays: it changes with the last of them.
+    The phase does not change until the round that ends the last of them.
     """
     job, step = reading.job, reading.step
     if step.procedure is not Procedure.KILL_TARGET or job.deleting:
@@ -175,33 +176,33 @@ _PROCEDURES = {Procedure.SYNC: _sync, Procedure.KILL: _kill, Procedure.KILL_TARG
 
 
 def _retained(job: JobFact, step: Step) -> Collection[str]:
-    """Return the phases of the pods that stay; those that ended do when no other run follows, for their logs."""
+    """Return the phases of the pods to retain; if no other run follows, those that ended stay for their logs."""
     is_last = job.retry_count + step.is_retry >= job.max_retry
     return phases.SOFT if is_last and step.why == phases.AGAIN else step.retain
 
 
 def _ending(pods: Iterable[PodFact], retain: Collection[str]) -> list[PodFact]:
-    """Return the pods that are to be deleted: those that nobody has deleted yet, but for the phases to retain."""
+    """Return the pods to delete: those not being deleted yet and not in a phase to retain."""
     return [pod for pod in pods if not pod.deleting and pod.phase not in retain]
 
 
 def _retry(job: JobFact, step: Step) -> dict[str, Any]:
-    """Return the changes of a status by which a step counts as a retry."""
+    """Return the status change of a step that counts as a retry, {} for other steps."""
     return {"retryCount": job.retry_count + 1} if step.is_retry else {}
 
 
 def _duration(job: JobFact, decision: Decision, now: int) -> dict[str, Any]:
-    """Return how long the job took when its pods are ended, from its creation to this phase (§2.2, step 9)."""
+    """Return the status change with the time from the job's creation to this phase, {} if the phase stays (§2.2, step 9)."""
     return {"runningDuration": status.running_duration(job, now)} if decision.phase != job.phase else {}
 
 
 def _decide(
     reading: Reading, round_: Round, rules: tuple[PhaseRule, ...], *, is_admitted: bool | None = None
 ) -> Decision:
-    """Return the phase that follows by some rules. is_admitted: whether the gang may be taken for admitted, if not as it is."""
+    """Return the phase that follows by `rules`; `is_admitted` overrides whether the pod group is admitted (None: as read)."""
     situation = _situation(reading, round_, is_admitted=reading.is_admitted if is_admitted is None else is_admitted)
     if reading.job.is_new and not situation.admitted:
-        # Every job is Pending first, also one that needs no pod to be Running: that follows at once.
+        # Every job is Pending first; one that needs no pods becomes Running in the next round.
         round_.again |= rules[0].when(situation)
         return phases.decide(JobPhase.PENDING, rules[1:], situation)
     return phases.decide(reading.job.phase, rules, situation)
@@ -234,12 +235,12 @@ def _situation(reading: Reading, round_: Round, *, is_admitted: bool) -> Situati
 
 
 def _is_first_wait(job: JobFact, decision: Decision) -> bool:
-    """Tell whether all that a new job is to be told is that it waits for its queue."""
+    """Tell whether the status of a new job would only say that it waits for its queue."""
     return job.is_new and decision.reason == phases.WAITING_FOR_QUEUE
 
 
 def _write_status(reading: Reading, round_: Round, verdict: Verdict) -> None:
-    """Write the status that follows from a verdict if it is another one, with the event that people read of it."""
+    """Write the status that follows from a verdict, and its event, if the status changes."""
     job, decision, changes = reading.job, verdict.decision, dict(verdict.changes)
     if job.is_new:
         changes["controlledResources"] = status.controlled_resources(job, round_.whole) or None
@@ -249,7 +250,7 @@ def _write_status(reading: Reading, round_: Round, verdict: Verdict) -> None:
         return
     before = (job.status.get("state") or {}).get("reason")
     if decision.phase != job.phase:
-        # What holds in the next phase may lead further at once, unless the job has come to run and has no more to say.
+        # The rules of the new phase may apply at once, so plan again, unless Running would stay as it is.
         following = None
         if decision.phase is JobPhase.RUNNING:
             situation = _situation(reading, round_, is_admitted=reading.is_admitted)
@@ -263,9 +264,9 @@ def _write_status(reading: Reading, round_: Round, verdict: Verdict) -> None:
 
 
 def _while_ending(reading: Reading, round_: Round, decision: Decision) -> dict[str, Any]:
-    """Return what a status holds while the job ends its pods, for the message of the end: later nobody knows it.
+    """Return the status fields that keep, while the job ends its pods, what its last message needs.
 
-    That is who asked for it, and what kept pods from running when it began.
+    That is who asked for it, and what kept pods from running when it began; it cannot be found out later.
     """
     if decision.phase not in phases.STOPPING:
         return {requester.FIELD: None}
@@ -276,7 +277,7 @@ def _while_ending(reading: Reading, round_: Round, decision: Decision) -> dict[s
 
 
 def _searched(job: JobFact, group: GroupFact | None, diff: PodDiff, decision: Decision) -> dict[str, Any]:
-    """Return the fields of a status by which jobs are searched: why a job waits, and how its pods ended."""
+    """Return the status fields that jobs are searched by: why the job waits, and how its pods ended."""
     codes = sorted({code for pod in diff.failed for code in pod.exit_codes})
     why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
     if decision.reason == pod_health.PODS_KEPT:
@@ -284,7 +285,7 @@ def _searched(job: JobFact, group: GroupFact | None, diff: PodDiff, decision: De
     changes: dict[str, Any] = {"waitingReason": why or None}
     if decision.reason:
         changes[causes.FIELD] = causes.written(decision.text.causes)
-    # Pods that a job which is over does without have ended all the same.
+    # A finished job keeps its exit codes when its failed pods are gone.
     if codes or job.phase not in phases.FINISHED:
         changes["exitCodes"] = codes[:MOST_EXIT_CODES] or None
     return changes

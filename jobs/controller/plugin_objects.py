@@ -1,7 +1,7 @@
-"""What plugins made for a job: what is known of it, and which writes bring it in line.
+"""The objects that plugins make for a job: what is known of them, and the writes that bring them in line.
 
-A product is the job's when the job controls it. One of the same name that is somebody else's is known as well: it is
-never written over, and deleted by whoever it belongs to.
+A plugin object belongs to the job if the job controls it. An object of the same name with another owner is known as
+well: it is never overwritten, and its owner deletes it.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from kube.resources import CONFIGMAPS, SECRETS, Resource
 
 EVERY = tuple(product for plugin in PLUGINS.values() for product in plugin.objects)
 RESOURCES = {product.resource.id: product.resource for product in EVERY}
-MOUNTED = (CONFIGMAPS.id, SECRETS.id)  # without which no container starts
+MOUNTED = (CONFIGMAPS.id, SECRETS.id)  # the pods mount these: no container starts without them
 
 Id = tuple[str, str]  # the id of a resource, and a name
 
 
 class PluginObjectFact(Struct, frozen=True, kw_only=True):
-    """A stored version of an object that has the name of a product."""
+    """A stored version of an object that has the name of a plugin object."""
 
     uid: str
-    owner: str  # the uid of what controls it
-    digests: dict[str, str]  # key of its data that is kept in step → digest of the value
+    owner: str  # the uid of its controller
+    digests: dict[str, str]  # key of its data → digest of the value, for the keys that are kept in step
 
 
 def ids(job: JobFact) -> dict[Id, PluginObject]:
-    """Return which objects the plugins of a job make, whatever their arguments."""
+    """Return the objects that a job's plugins make, whatever their arguments."""
     return {
         (product.resource.id, f"{job.name}{product.suffix}"): product
         for name in job.plugins
@@ -50,14 +50,14 @@ def ids(job: JobFact) -> dict[Id, PluginObject]:
 
 
 def jobs_named(resource: str, name: str) -> Iterator[str]:
-    """Yield the names of the jobs for which an object with a name may be a product."""
+    """Yield the names of the jobs whose plugin object may have this name."""
     for product in EVERY:
         if product.resource.id == resource and name.endswith(product.suffix):
             yield name.removesuffix(product.suffix)
 
 
 def read(product: PluginObject, body: bytes) -> PluginObjectFact:
-    """Read what matters of a product; msgspec.ValidationError if it is not one."""
+    """Read what matters of a plugin object; raise msgspec.ValidationError if it cannot be read as one."""
     decoded = _decode(body)
     owner = next((each.uid for each in decoded.metadata.owner_references if each.controller), "")
     digests = {key: _digest(value) for key, value in decoded.data.items() if product.keeps(key)}
@@ -65,7 +65,7 @@ def read(product: PluginObject, body: bytes) -> PluginObjectFact:
 
 
 def lacks_keys(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> bool:
-    """Say whether a key pair has to be made for a job before its products are planned."""
+    """Tell whether a key pair has to be made for a job before its plugin objects are planned."""
     if ssh.PLUGIN.name not in job.plugins or job.deleting or job.phase not in RUNS:
         return False
     if (SECRETS.id, f"{job.name}{ssh.SUFFIX}") in observed:
@@ -74,14 +74,14 @@ def lacks_keys(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> bool:
 
 
 def blocking(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> tuple[str, ...]:
-    """Describe the objects of somebody else without whose names no container of the job starts."""
+    """Describe the objects of other owners whose names the job's mounted objects need, so that no container starts."""
     return tuple(
         _described(id_) for id_ in ids(job) if id_[0] in MOUNTED and id_ in observed and observed[id_].owner != job.uid
     )
 
 
 def left_alone(job: JobFact, whole: Object, observed: Mapping[Id, PluginObjectFact]) -> list[str]:
-    """Describe the objects of somebody else that stand in the place of products, and let the job's pods start."""
+    """Describe the objects of other owners that have the names of plugin objects but do not keep pods from starting."""
     wanted = (id_ for id_, product, _ in _wanted(job, whole, None) if product.resource.id not in MOUNTED)
     return [_described(id_) for id_ in wanted if id_ in observed and observed[id_].owner != job.uid]
 
@@ -89,9 +89,9 @@ def left_alone(job: JobFact, whole: Object, observed: Mapping[Id, PluginObjectFa
 def in_step(
     job: JobFact, whole: Object, observed: Mapping[Id, PluginObjectFact], keys: KeyPair | None
 ) -> Iterator[Write]:
-    """Yield the writes that make what is missing, and keep what exists as the plugins say.
+    """Yield the writes that create missing plugin objects and update the existing ones.
 
-    `keys` is a new pair for a job that lacks one (`lacks_keys`); ValueError if it is not given.
+    `keys` is a new key pair for a job that lacks one (`lacks_keys`); without it, raise ValueError.
     """
     if keys is None and lacks_keys(job, observed):
         raise ValueError(f"Job {job.key} lacks a key pair, which has to be made before it is planned.")
@@ -100,7 +100,7 @@ def in_step(
         if fact is None:
             yield Create(product.resource, owned(job, whole, product.resource, name, content))
         elif fact.owner == job.uid:
-            # A merge patch of the part of `data` that is kept in step.
+            # A merge patch of those keys of `data` that are kept in step; None removes a key.
             data = {key: value for key, value in (content.get("data") or {}).items() if product.keeps(key)}
             changes: dict[str, Any] = dict.fromkeys(fact.digests.keys() - data.keys())
             changes |= {key: value for key, value in data.items() if fact.digests.get(key) != _digest(value)}
@@ -109,7 +109,7 @@ def in_step(
 
 
 def end(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> Iterator[Write]:
-    """Yield the writes that delete what the plugins made for a job."""
+    """Yield the writes that delete a job's plugin objects."""
     for id_, product in ids(job).items():
         fact = observed.get(id_)
         if fact is not None and fact.owner == job.uid:
@@ -117,7 +117,7 @@ def end(job: JobFact, observed: Mapping[Id, PluginObjectFact]) -> Iterator[Write
 
 
 def owned(job: JobFact, whole: Object, resource: Resource, name: str, content: Object) -> Object:
-    """Return an object that belongs to a job, and that says whose the job is."""
+    """Return an object that is owned by a job and carries the annotation of the job's creator."""
     metadata: Object = {"namespace": job.namespace, "name": name, "ownerReferences": [owner_of(job)]}
     if creator := noted_creator(whole["metadata"]):
         metadata["annotations"] = creator
@@ -125,7 +125,7 @@ def owned(job: JobFact, whole: Object, resource: Resource, name: str, content: O
 
 
 def _wanted(job: JobFact, whole: Object, keys: KeyPair | None) -> Iterator[tuple[Id, PluginObject, Object]]:
-    """Yield what the plugins want to exist, with their arguments, and what is to be in it."""
+    """Yield the id and content of each object that the plugins want, given their arguments."""
     for plugin, context in of_job(whole, keys):
         for product in plugin.objects:
             content = product.content(context)
@@ -134,7 +134,7 @@ def _wanted(job: JobFact, whole: Object, keys: KeyPair | None) -> Iterator[tuple
 
 
 def _described(id_: Id) -> str:
-    """Write the name of an object: `ConfigMap demo-svc`."""
+    """Return the kind and name of an object: `ConfigMap demo-svc`."""
     return f"{RESOURCES[id_[0]].kind} {id_[1]}"
 
 

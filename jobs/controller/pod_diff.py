@@ -1,4 +1,4 @@
-"""The pods of a job compared with those that it wants: which are missing, too many, left over, or somebody else's."""
+"""A job's pods compared with its spec: which are missing, surplus, left over from an earlier run, or not the job's."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from kube.kinds.core import PodPhase
 
 
 class PodDiff(Struct):
-    """What one look at a job's pods finds."""
+    """How a job's pods differ from its spec."""
 
     counts: Counts
     surplus: list[PodFact] = field(default_factory=list)  # to be deleted
     leftovers: dict[str, PodFact] = field(default_factory=dict)  # of a run that was ended, to be deleted first
-    named: dict[str, int] = field(default_factory=dict)  # task → how many of its names are taken by its own pods
-    ready: dict[str, int] = field(default_factory=dict)  # task → pods that let other tasks start
+    named: dict[str, int] = field(default_factory=dict)  # task → how many of its pod names its own pods take
+    ready: dict[str, int] = field(default_factory=dict)  # task → how many of its pods let dependent tasks start
     failed: list[PodFact] = field(default_factory=list)
-    stuck: list[PodFact] = field(default_factory=list)  # that do not run although they have their nodes
-    foreign: list[str] = field(default_factory=list)  # names that pods of somebody else have
+    stuck: list[PodFact] = field(default_factory=list)  # bound to a node, but kept from running
+    foreign: list[str] = field(default_factory=list)  # names taken by pods of another owner
 
 
 def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
     """Count a job's pods and find those it does not want (reference: volcano-job §2.4, step 7).
 
-    Pods that belong to an earlier job of the same name are not counted: they only hold their names until they are gone.
-    Those of an earlier run of the job, which there were too many of to end them in one round, count as terminating.
+    Pods of an earlier job of the same name are not counted: they only occupy their names until they are gone. Pods of
+    an earlier run of this job, too many to have been ended in one round, count as terminating.
     """
     diff = PodDiff(Counts({task.name: {} for task in job.tasks}))
     replicas = {task.name: task.replicas for task in job.tasks}
@@ -69,7 +69,7 @@ def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
 
 
 def lacks(job: JobFact, pods: Container[str]) -> bool:
-    """Say whether the name of a pod that the job wants is free."""
+    """Tell whether any pod that the job wants is missing from these pod names."""
     return any(f"{job.name}-{task.name}-{index}" not in pods for task in job.tasks for index in range(task.replicas))
 
 

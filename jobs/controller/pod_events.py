@@ -1,7 +1,7 @@
 """What happened to a job's pods between one version and the next, in Volcano's names (reference: volcano-job §3.3).
 
-State says what should exist; what happened is in the difference of consecutive versions alone. Each pair of them is
-looked at once, also those of the time in which no controller ran.
+Only the difference between consecutive versions shows what happened. Each pair of versions is compared once, also those
+written while no controller ran.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kube.kinds.core import PodPhase
 from kube.kinds.pod import OUT_OF_SYNC
 
 MAX_PODS_NAMED = 3  # pods that a sentence names
-REPORTED = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)  # what people are told of, whatever comes of it
+REPORTED = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)  # sent as Events, whether or not a policy answers
 _MARKED = f'"{OUT_OF_SYNC}":"true"'.encode()
 _PHASE = {
     JobEvent.POD_FAILED: (PodPhase.FAILED,),
@@ -36,24 +36,24 @@ class PodEvent(NamedTuple):
 
 
 def marks(events: Iterable[JobEvent]) -> tuple[bytes, ...]:
-    """Return what stands in a version of a pod to which one of these may have happened."""
+    """Return the byte strings, one of which a pod's body contains if one of these events may have happened to it."""
     phases = dict.fromkeys(phase for event in events for phase in _PHASE.get(event, ()))
     return tuple(f'"{phase}"'.encode() for phase in phases)
 
 
 def is_worth_a_look(body: bytes, sought: Collection[bytes], *, is_deleted: bool) -> bool:
-    """Say whether anything can have happened; nearly all changes are told from others without decoding them."""
+    """Tell whether anything can have happened to the pod, without decoding it: for nearly all changes nothing has."""
     return (is_deleted or any(mark in body for mark in sought)) and _MARKED not in body
 
 
 def happened(before: PodFact | None, after: PodFact, *, is_deleted: bool) -> JobEvent | None:
-    """Return what happened to a pod.
+    """Return what happened to a pod between two versions, or None; `before` is None for a new pod.
 
-    PodFailed      it failed, however often it is written afterwards
-    PodEvicted     somebody else deleted it: the controller marks what it deletes (§10, Q-3)
-    TaskCompleted  it succeeded: perhaps the last of its task, see `happened_to_task`
+    PodFailed      its phase became Failed; later writes of the failed pod do not count
+    PodEvicted     it was deleted, and not by the controller, which marks what it deletes (§10, Q-3)
+    TaskCompleted  it succeeded, perhaps as the last of its task, see `happened_to_task`
     PodRunning     it began to run
-    TaskFailed     a container of it was started again: perhaps once too often for its task
+    TaskFailed     one of its containers was restarted, perhaps once too often for its task
     """
     if after.out_of_sync:
         return None
@@ -75,10 +75,10 @@ _NEW_PHASE = {
 
 
 def concerns(pod_event: PodEvent, job: JobFact) -> bool:
-    """Say whether what happened to a pod means something to the job that stands under its job's name now.
+    """Tell whether an event of a pod matters to the job that now has the name of the pod's job.
 
-    A job that is being deleted loses its pods, one that is finished may lose
-    them, and those of a run that was ended are none of its own any more (§3.4).
+    It does not if the job is being deleted, if the pod is of an earlier run or of another job, or if the job is
+    finished and the event is PodEvicted (§3.4).
     """
     pod = pod_event.pod
     is_of_earlier_run = job.runs_on and -1 < pod.version < job.version
@@ -88,10 +88,10 @@ def concerns(pod_event: PodEvent, job: JobFact) -> bool:
 
 
 def happened_to_task(pod_event: PodEvent, job: JobFact, pods: Iterable[PodFact]) -> bool:
-    """Say whether with this pod its whole task completed or failed, as the job's pods are now (§3.3).
+    """Tell whether this pod's whole task has completed or failed, by the job's current pods (§3.3).
 
-    TaskCompleted  as many pods of the task as it has replicas succeeded
-    TaskFailed     containers of its living pods were started again as often as its maxRetry says
+    TaskCompleted  as many pods of the task succeeded as it has replicas
+    TaskFailed     the containers of its Pending and Running pods were restarted at least maxRetry times in all
     """
     name = pod_event.pod.task
     own = [pod for pod in pods if pod.owner == job.uid and pod.task == name and pod.is_in_run]
@@ -103,7 +103,7 @@ def happened_to_task(pod_event: PodEvent, job: JobFact, pods: Iterable[PodFact])
 
 
 def event_text(event: JobEvent, pods: Sequence[PodFact]) -> str:
-    """Say in a sentence which pods it happened to and how; some are named, the others counted."""
+    """Return a sentence that says which pods it happened to and how; at most MAX_PODS_NAMED are named."""
     named = [pod.failed_with() if event is JobEvent.POD_FAILED else pod.name for pod in pods[:MAX_PODS_NAMED]]
     more = f" and {len(pods) - MAX_PODS_NAMED} more" if len(pods) > MAX_PODS_NAMED else ""
     verb = "failed"

@@ -30,7 +30,7 @@ def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Objec
         metadata["labels"] = whole["metadata"]["labels"]
     notes = {JOB_CREATED: whole["metadata"].get("creationTimestamp")}
     notes[ESTIMATE_ANNOTATION] = whole["spec"].get("runningEstimate")
-    # That room was given back is said of one pod group, not of those that the job gets later.
+    # RELEASED is about one pod group, not about the job's later ones.
     written = whole["metadata"].get("annotations") or {}
     annotations = {name: value for name, value in written.items() if name != RELEASED}
     metadata["annotations"] = {**annotations, **{name: value for name, value in notes.items() if value}}
@@ -38,7 +38,7 @@ def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Objec
 
 
 def spec_in_step(job: JobFact, whole: Object, priorities: PriorityClasses) -> dict[str, Any]:
-    """Return the part of the pod group's spec that follows the job's when that changes."""
+    """Return the part of the pod group's spec that is updated when the job's spec changes."""
     tasks = whole["spec"].get("tasks") or []
     spec: dict[str, Any] = {
         "minMember": job.min_available,
@@ -54,7 +54,7 @@ def spec_in_step(job: JobFact, whole: Object, priorities: PriorityClasses) -> di
 
 
 def spec_changes(job: JobFact, whole: Object, spec: Object, priorities: PriorityClasses) -> dict[str, Any]:
-    """Return the merge patch of a pod group's spec that brings it in step with the job's; empty if it is."""
+    """Return the merge patch that brings a pod group's spec in step with the job's, {} if it already is."""
     wanted = spec_in_step(job, whole, priorities)
     changes = {}
     for name in SYNCED_FIELDS:
@@ -68,7 +68,7 @@ def spec_changes(job: JobFact, whole: Object, spec: Object, priorities: Priority
 
 
 def min_resources(job_spec: Object, min_available: int, priorities: PriorityClasses) -> Amounts:
-    """Return what the pods of the minimum use, tasks of higher priority first."""
+    """Return what the `min_available` pods use, taken from tasks of higher priority first."""
 
     def priority(task: Object) -> int:
         return priorities.value(priority_class((task.get("template") or {}).get("spec") or {}, job_spec))
@@ -99,7 +99,7 @@ def usage(pod_spec: Object) -> Amounts:
 
 
 def _members(tasks: list[Object], min_available: int) -> list[int]:
-    """Say how many pods of each task belong to the minimum."""
+    """Return how many pods of each task belong to the job's minimum."""
     minimums = [_minimum(task) for task in tasks]
     left = min_available
     if min_available < sum(minimums):

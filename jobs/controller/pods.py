@@ -1,7 +1,7 @@
 """The pods of a task (reference: volcano-job §4.1).
 
-Everything the pods of one task have in common is made once; a pod is that, with
-its own name, index and, where a plugin asks for it, its own containers.
+Everything that the pods of one task have in common is made once; each pod adds its own name, index and, where a plugin
+asks for it, containers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 class Blueprint:
     """Makes the pods of one task of a job.
 
-    `claims` are the names of the claims that exist in the job's namespace; a
-    volume whose claim does not exist becomes an `emptyDir` (seed: Job API, Job
-    Input/Output). `ranges` are the limit ranges there. The pods share their nested values: nobody may change them.
+    `claims` are the names of the claims that exist in the job's namespace; a volume whose claim does not exist becomes
+    an `emptyDir` (seed: Job API, Job Input/Output). `ranges` are the namespace's limit ranges. The pods share nested
+    values, which must not be changed.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Blueprint:
         }
 
     def drafts(self, index: int) -> Iterator[tuple[str, Draft]]:
-        """Yield the pod with an index as it is made: first without plugins, then after each of them, with its name."""
+        """Yield the stages of the pod with an index: ("", draft) without plugins, then (name, draft) after each plugin."""
         draft = Draft(self.spec, self.annotations)
         identity = PodIdentity(self.task, index, f"{self.job.name}-{self.task}-{index}")
         yield "", draft
@@ -137,12 +137,12 @@ class Blueprint:
 
 
 def noted_creator(job_metadata: Object) -> dict[str, str]:
-    """Return the annotation that says whose a job is: what is made for it stays his when the job is gone."""
+    """Return the annotation with a job's creator, {} if it has none; the job's objects keep it when the job is gone."""
     return _present(job_metadata.get("annotations"), (CREATOR_ANNOTATION,))
 
 
 def _without_creator(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Only the server says who created something; a template's author does not."""
+    """Drop the creator from a template's annotations: only the server sets it."""
     return {name: value for name, value in annotations.items() if name != CREATOR_ANNOTATION}
 
 
@@ -159,7 +159,7 @@ def priority_class(template_spec: Object, job_spec: Object) -> str:
 def claim_name(job: JobFact, index: int) -> str:
     """Return the name of the claim made for a volume that describes one (`<job>-pvc-<12>`).
 
-    It is made from the job's uid, so that making it twice makes one claim.
+    It is derived from the job's uid, so that creating it twice gives one claim.
     """
     return f"{job.name}-pvc-{_digest(f'{job.uid}/{index}')}"
 

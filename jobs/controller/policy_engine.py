@@ -1,4 +1,4 @@
-"""What a job's policies make of what happened to its pods and its pod group (reference: volcano-job §3.3 to §3.5)."""
+"""Which actions a job's policies ask for when its pods or pod group change (reference: volcano-job §3.3 to §3.5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_TASKS = (JobEvent.TASK_COMPLETED, JobEvent.TASK_FAILED)
 
 
 class PolicyActions(NamedTuple):
-    """What is asked of a job after the news, and what of it is to wait, to be told to people."""
+    """A job's pending actions after some events, and the new ones among them that are delayed, for which Events are sent."""
 
     pending_actions: tuple[PendingAction, ...]
     delayed: tuple[PendingAction, ...] = ()
@@ -31,7 +31,7 @@ class PolicyActions(NamedTuple):
 def to_pods(
     job: JobFact, pods: Collection[PodFact], pending: Sequence[PendingAction], happened: Iterable[PodEvent], now: int
 ) -> PolicyActions:
-    """Return what is asked of a job after these happenings, in their order; `pods` are the job's as they are now."""
+    """Return a job's actions after these events, handled in order; `pending` are those before, `pods` the job's pods now."""
     actions, delayed = tuple(pending), list[PendingAction]()
     if not job.heeds_policies:
         return PolicyActions(actions)
@@ -42,7 +42,7 @@ def to_pods(
             actions = pending_actions.runs_again(actions, pod.name)
             continue
         if event in OF_TASKS:
-            # What many pods of a task lead to together is looked at once.
+            # An event of a whole task is judged once per task.
             if (event, pod.task) in judged:
                 continue
             judged.add((event, pod.task))
@@ -59,7 +59,7 @@ def to_pods(
 
 
 def to_group(job: JobFact, pending: Sequence[PendingAction], now: int) -> PolicyActions:
-    """Return what is asked of a job when its pod group has become Unknown: some of its pods run, and others have no place."""
+    """Return a job's actions when its pod group became Unknown: some pods run, and others cannot be placed."""
     policy = job.policy_for(JobEvent.UNKNOWN) if job.heeds_policies else None
     if policy is None:
         return PolicyActions(tuple(pending))
@@ -84,17 +84,17 @@ def to_group(job: JobFact, pending: Sequence[PendingAction], now: int) -> Policy
 
 
 class Overdue(NamedTuple):
-    """What is to be done for pods that were Pending for too long, and when to look at the others (epoch ms)."""
+    """The actions for pods that were Pending for too long, and when to look again (epoch ms; None: no other pod waits)."""
 
     pending_actions: tuple[PendingAction, ...]
     next: int | None
 
 
 def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
-    """Return what is to be done for pods that have been Pending since they were made for as long as a policy waits.
+    """Return the actions for pods that have been Pending since their creation for as long as a policy's delay.
 
-    A pod that is Pending says so for as long as it is, so nothing has to be
-    remembered. It would be answered again and again, if the answer left it as it is: such an answer is none.
+    Nothing has to be remembered, since the pod itself shows that it is Pending. An action that would leave the pod as it
+    is would be repeated for ever, so it is ignored.
     """
     actions: tuple[PendingAction, ...] = ()
     following: list[int] = []

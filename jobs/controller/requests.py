@@ -1,7 +1,7 @@
-"""What a job is asked to do, whoever asks (reference: volcano-job §3.4).
+"""The actions that a job is asked to carry out, whoever asks (reference: volcano-job §3.4).
 
-People ask, by Commands, and policies, when something happens to a pod or when
-one waits for too long. `jobs.controller.plan` carries all of them out the same way.
+People ask by Commands; policies ask when something happens to a pod or when a pod waits for too long.
+`jobs.controller.plan` carries out all of them in the same way.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from jobs.lifecycle.requester import Requester
 from kube.kinds.batch import Action
 from kube.volcano.commands import REASON, CommandFact
 
-EXECUTED = "ExecuteAction"  # the reason of the event that tells of an action nobody issued a Command for
+EXECUTED = "ExecuteAction"  # the reason of the event about an action that no Command asked for
 
 
 class Target(Struct, frozen=True):
-    """The names that an action may be about: of a task, a pod, a partition of the task.
+    """The part of a job that an action is about: a task, a pod, or a partition of the task.
 
-    Actions on the whole job look at none of them. Where the name that a
-    targeted action looks for is missing, it is about no pod.
+    Actions on the whole job ignore all three. A targeted action whose name is missing here affects no pod.
     """
 
     task: str = ""
@@ -36,11 +35,11 @@ class Target(Struct, frozen=True):
 class Request(Struct, frozen=True, kw_only=True):
     """One action that is asked for."""
 
-    action: Action | None  # None: what was asked for is no action of a job
+    action: Action | None  # None: a Command named something that is not an action of a job
     why: str  # who asked, or what happened, in a sentence for people
     by: Requester | None = None
     target: Target = Target()
-    source: CommandFact | None = None  # deleted together with what it asks for
+    source: CommandFact | None = None  # the Command, deleted in the same transaction; None: a policy asks
     firing: PolicyFiring | None = None  # of the policy that asks
 
     @property
@@ -50,7 +49,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 def pods_named(requests: Iterable[Request], job: JobFact, pods: Iterable[PodFact]) -> list[PodFact]:
-    """Return the pods that restarts of parts of a job are about."""
+    """Return the pods that restarts of tasks, pods or partitions are about."""
     names, tasks = set(), set()
     partitions: set[tuple[str, int | None]] = set()
     for request in requests:
@@ -71,10 +70,10 @@ def pods_named(requests: Iterable[Request], job: JobFact, pods: Iterable[PodFact
 
 
 def together(requests: Sequence[Request]) -> Sequence[Request]:
-    """Return the requests that are carried out in one round: the first, and parts of a job at once.
+    """Return the requests to carry out in one round: the first alone, or all leading restarts of parts of the job.
 
-    In Volcano the first of several restarts of parts makes the job Restarting,
-    and those that follow only end their pods; together they do the same.
+    In Volcano the first of several such restarts makes the job Restarting, and the next ones only end their pods;
+    carrying them out together has the same effect.
     """
     if requests and requests[0].action in TARGETED:
         return list(takewhile(lambda request: request.action in TARGETED, requests))

@@ -1,4 +1,4 @@
-"""One round of work on a job, as writes: pods that are made and deleted, the objects beside them, events."""
+"""One round of work on a job, as writes: pods to create and delete, the job's other objects, and events."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from kube.volcano.evictions import FIRST_EVICTED
 class Round:
     """The writes of a round, in order.
 
-    `room` is how many more pods the round may make or delete, `counts` are the job's pods as they are after the writes. `in_step`: pod group and
-    plugin objects are then as the job wants them. `again`: more is to be done when the writes have been carried out. `refusal` says why the
-    namespace's bounds do not let pods exist, "" where they do.
+    `room` is how many more pods the round may create or delete. The others describe the job after the writes: `counts`
+    are its pods; `in_step` says whether pod group and plugin objects are as the job wants them; `again`, whether another
+    round is needed. `refusal` says why limit ranges or quotas do not allow pods, "" if they do.
     """
 
     def __init__(self, reading: Reading, now: int, room: int, keys: KeyPair | None) -> None:
@@ -46,11 +46,11 @@ class Round:
 
     @cached_property
     def whole(self) -> Object:
-        """The job as it is stored: decoded when it is first needed."""
+        """The job as it is stored, decoded on first use."""
         return self._job.whole()
 
     def make_pods(self) -> None:
-        """Make the pods that are missing, as far as there is room and the namespace's bounds let them exist."""
+        """Create the missing pods that `room`, limit ranges and quotas allow."""
         reading, world, namespace = self._reading, self._reading.world, self._namespace
         missing = pod_diff.missing(self._job, reading.observed.pods, reading.diff)
         ranges, account = world.ranges.get(namespace, ()), world.accounts.get(namespace)
@@ -86,12 +86,12 @@ class Round:
                 text = f"There is no claim {name} in namespace {self._namespace}; the pods get an empty directory at {volume['mountPath']}."
                 self.send_event("ClaimMissing", text, events.WARNING)
         if self._job.replicas == 1:
-            return  # the pod itself says as much
+            return  # the pod itself shows it
         total = f" of {self._job.replicas}" if len(created) < self._job.replicas else ""
         self.send_event("SuccessfulCreate", f"Created {len(created)}{total} pods.")
 
     def delete_pods(self, unwanted: Iterable[PodFact], why: str, *, is_surplus: bool = False) -> None:
-        """Delete as many pods as there is room for, marked first: it is no eviction (reference: volcano-job §10, Q-3)."""
+        """Delete pods up to `room`, marked first so that it does not count as an eviction (reference: volcano-job §10, Q-3)."""
         deleted = list(islice(unwanted, self.room))
         self.room -= len(deleted)
         for pod in deleted:
@@ -106,7 +106,7 @@ class Round:
             self.send_event("SuccessfulDelete", f"Deleted {messages.pods(len(deleted))}: {why}.")
 
     def bring_in_step(self) -> None:
-        """Bring the pod group and the plugin objects in line with the job, unless they have been since it last changed."""
+        """Bring the pod group and the plugin objects in line with the job, unless they already are."""
         job, observed = self._job, self._reading.observed
         group = observed.group
         if group is not None and observed.in_step:
@@ -126,7 +126,7 @@ class Round:
             self.writes.append(Patch(POD_GROUPS, self._namespace, group.name, {"spec": changes}, uid=group.uid))
 
     def end_run(self, ending: Sequence[PodFact], why: str) -> dict[str, Any]:
-        """Delete pods, the plugin objects and the pod group; return what changes in the status (reference: volcano-job §2.2)."""
+        """Delete these pods, the plugin objects and the pod group; return the status changes (reference: volcano-job §2.2)."""
         job, group = self._job, self._reading.observed.group
         self.again = len(ending) > self.room
         self.delete_pods(ending, why)
@@ -134,7 +134,7 @@ class Round:
         self.in_step = False
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self._namespace, group.name, uid=group.uid))
-            # The job is to know when its pods were first evicted for others, as the group goes that says it.
+            # Only the pod group holds when its pods were first evicted for others: copy that to the job before it goes.
             noted = (self.whole["metadata"].get("annotations") or {}).get(FIRST_EVICTED)
             if group.first_evicted not in ("", noted):
                 patch = {"metadata": {"annotations": {FIRST_EVICTED: group.first_evicted}}}
@@ -146,7 +146,7 @@ class Round:
     def send_event(
         self, reason: str, message: str, kind: str = events.NORMAL, firing: PolicyFiring | None = None
     ) -> None:
-        """Write an Event; the same reason and message twice in one round is one Event."""
+        """Add an Event; the same reason and message are added once per round."""
         if (reason, message) in self._events:
             return
         self._events.add((reason, message))
@@ -156,7 +156,7 @@ class Round:
 
 
 def _claims(job: JobFact, whole: Object, existing: Collection[str]) -> Iterator[Write]:
-    """Yield the claims that volumes describe and do not exist, and the job with their names (reference: volcano-job §4.3)."""
+    """Yield writes of the missing claims that volumes describe, and of their names into the job (reference: volcano-job §4.3)."""
     volumes = whole["spec"].get("volumes") or []
     named = []
     for number, volume in enumerate(volumes):

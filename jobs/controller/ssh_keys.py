@@ -1,6 +1,6 @@
-"""The key pairs of the plugin ssh: made here, at the edge, because making them takes chance.
+"""The key pairs of the plugin ssh: made here, outside the rules, because making them needs randomness.
 
-A pair takes about a tenth of a second. Whoever repeats a run hands in a maker of his own.
+A pair takes about a tenth of a second. A run that must be repeatable sets its own maker (`use`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _make: Maker = rsa_pair
 
 
 def use(make: Maker) -> Maker:
-    """Have key pairs made by this from now on, in the whole process; return what made them before."""
+    """Make all key pairs of this process with `make` from now on; return the maker used before."""
     global _make
     before, _make = _make, make
     return before
 
 
 def make() -> KeyPair:
-    """Return a key pair that nobody else has."""
+    """Return a new key pair."""
     return _make()

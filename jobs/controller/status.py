@@ -18,8 +18,8 @@ _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminati
 def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **changes: Any) -> dict[str, Any]:
     """Return the status of a job after a decision.
 
-    The time of the last transition and the history change only with the phase (reference: volcano-job §10, Q-9). What
-    nobody here counts is kept; a change to None takes a field away.
+    The last transition time and the conditions change only with the phase (reference: volcano-job §10, Q-9). Fields that
+    are not counted here are kept; a change to None removes a field.
     """
     status = {name: value for name, value in job.status.items() if name not in _RECOUNTED}
     state = dict(job.status.get("state") or {})
@@ -34,7 +34,7 @@ def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **c
     if decision.reason:
         text = decision.text
         state |= {"reason": decision.reason, "message": text.message}
-        # What the message says besides the causes is told apart where there are any.
+        # If there are causes, the parts of the message besides them are also stored separately.
         parts = {"summary": text.summary if text.causes.groups else "", "next": text.next}
         state = {name: value for name, value in {**state, **parts}.items() if value or name not in parts}
     status["state"] = state
@@ -44,12 +44,12 @@ def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **c
 
 
 def running_duration(job: JobFact, now: int) -> str:
-    """Return how long the job took from its creation, as a kill writes it."""
+    """Return the time since the job's creation, in whole seconds, as a kill writes it."""
     return meta.duration_text(max(now - job.created, 0) // 1000 * 1000)
 
 
 def controlled_resources(job: JobFact, whole: Object) -> dict[str, str]:
-    """Return what a job controls beside its pods (reference: volcano-job §1.5)."""
+    """Return the plugins and claims that a job controls (reference: volcano-job §1.5)."""
     controlled = {f"plugin-{name}": name for name in job.plugins if PLUGINS[name].is_registered}
     for number, volume in enumerate(whole["spec"].get("volumes") or []):
         name = volume.get("volumeClaimName") or (claim_name(job, number) if volume.get("volumeClaim") else "")

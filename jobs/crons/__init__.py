@@ -1,1 +1,1 @@
-"""Volcano's CronJob: rules and controller of jobs that are made at times."""
+"""Volcano's CronJob: rules and controller of jobs made on a schedule."""

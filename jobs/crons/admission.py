@@ -1,4 +1,4 @@
-"""Which cron jobs are accepted, and what is filled in (reference: volcano-queue-podgroup-cli §7.3)."""
+"""Which cron jobs are accepted, and their defaults (reference: volcano-queue-podgroup-cli §7.3)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DEFAULTS = {
     "successfulJobsHistoryLimit": 3,
     "failedJobsHistoryLimit": 1,
 }
-LONGEST_NAME = 52  # a job's name has a dash and the minute behind it, and is a label
+LONGEST_NAME = 52  # a job's name adds a dash and the minute, and must fit in a label
 _SUFFIX = "-00000000"
 _TEMPLATE = "spec.jobTemplate.spec"
 
 
 def default(cron: Object, old: Object | None, _view: JobRulesView) -> None:
-    """Fill in what a cron job leaves open; what its template does is filled in when a job is made."""
+    """Fill in a cron job's defaults; those of its template are filled in when a job is made."""
     spec = cron.get("spec")
     if not isinstance(spec, dict):
         return
@@ -41,7 +41,7 @@ def default(cron: Object, old: Object | None, _view: JobRulesView) -> None:
 def validate(cron: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
     """Return everything that is wrong with a cron job that is created or changed.
 
-    What has not changed may stay as it is: rules become stricter, and time zones are taken away.
+    A field that has not changed is not checked again: rules may have become stricter, and time zones may be gone.
     """
     spec = lenient.mapping(cron, "spec")
     before = lenient.mapping(old, "spec") if old else {}
@@ -64,7 +64,7 @@ def validate(cron: Object, old: Object | None, view: JobRulesView) -> list[Cause
 
 
 def warn(cron: Object, old: Object | None, view: JobRulesView) -> list[str]:
-    """Return what a person should know about a new cron job although it is accepted."""
+    """Return warnings about a new cron job that is accepted; none for a change."""
     if old is not None:
         return []
     wanted = lenient.mapping(cron, "spec", "jobTemplate", "spec")
@@ -90,6 +90,6 @@ def _check_times(spec: dict[str, Any]) -> Iterator[Cause]:
 
 
 def _longest(cron: Object) -> str:
-    """Return a name as its jobs have it."""
+    """Return a cron job's name with the suffix of a job's name, to check the length."""
     name = lenient.text(cron, "metadata", "name") or lenient.text(cron, "metadata", "generateName") + "x" * 5
     return name + _SUFFIX

@@ -1,4 +1,4 @@
-"""The days around now with the runs of a cron job, past and coming: what its page draws."""
+"""The days around now with the past and coming runs of a cron job, as its page draws them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.made.jobs import OwnedJob
 from kube import meta
 
 WEEKS_BEFORE, WEEKS = 1, 4
-MOST = 3  # runs that are shown of a day one by one
+MOST = 3  # past runs, and coming runs, shown individually for a day
 
 
 class Run(NamedTuple):
@@ -25,7 +25,7 @@ class Run(NamedTuple):
 
 
 class Day(NamedTuple):
-    """A day: what is shown of it, and how many runs more there are."""
+    """A day: the runs shown, and how many more there are."""
 
     date: date
     is_today: bool
@@ -34,9 +34,9 @@ class Day(NamedTuple):
 
 
 def weeks(times: Times | None, jobs: Sequence[OwnedJob], where: tzinfo, now: int) -> list[list[Day]]:
-    """Return weeks of days from last Monday's week on, in a time zone; times None are those of a suspended cron job.
+    """Return WEEKS weeks of days in a time zone, from the Monday of last week on; `times` is None if suspended.
 
-    Of each day the latest past runs are shown, and the first coming ones.
+    Each day shows its latest past runs and its first coming ones, MOST of each.
     """
     today = meta.moment_of(now).astimezone(where).date()
     first = today - timedelta(days=today.weekday() + 7 * WEEKS_BEFORE)
@@ -57,7 +57,7 @@ def weeks(times: Times | None, jobs: Sequence[OwnedJob], where: tzinfo, now: int
 
 
 def moment_of(job: OwnedJob) -> int:
-    """Return for which moment a job was made, or when, if somebody asked for it."""
+    """Return the scheduled time of a job, or its creation if it was made by hand (epoch ms)."""
     try:
         return meta.parse_time(job.metadata.annotations.get(SCHEDULED, ""))
     except ValueError:

@@ -1,8 +1,8 @@
-"""What must be written so that a cron job's jobs are made at their times (reference: volcano-queue-podgroup-cli §7.3).
+"""Which writes make a cron job's jobs at their times (reference: volcano-queue-podgroup-cli §7.3).
 
-`reconcile` looks at a cron job and the jobs that were made for it, and returns writes, all or none to be carried out. A
-job is made in the transaction that notes for which time, under a name made of that time: so each time has one job at
-most, whoever asks how often.
+`reconcile` looks at a cron job and the jobs that were made for it, and returns writes, to be carried out all or none. A
+job is created in the transaction that notes its scheduled time, and that time is part of its name: so each time has at
+most one job, however often it is asked for.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kube.meta import Object
 from kube.resources import CRON_JOBS, EVENTS, JOBS
 
 COMPONENT = jobs.COMPONENT
-MANY_MISSED = 100  # times that are not made up for, beyond which an event says so (Kubernetes' number)
+MANY_MISSED = 100  # with more missed times than this, an event says so (Kubernetes' number)
 BY_HAND = "cronjob.kubernetes.io/instantiate"  # what `kubectl create job --from` writes
 SCHEDULED = "volcano.sh/cronjob-scheduled-timestamp"
 _FAILED = (JobPhase.FAILED, JobPhase.TERMINATED)
 
 
 class Run(NamedTuple):
-    """A job that is to be made: for which time, under which name, and whether many were missed before it."""
+    """A job to make: its scheduled time (epoch ms), its name, and whether more than MANY_MISSED times were missed before."""
 
     at: int
     name: str
@@ -38,16 +38,16 @@ class Run(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Why a job that should be made now is not: the reason and the words of an event."""
+    """Why a job that should be made now is not: the reason and the message of an event."""
 
     reason: str
     message: str
 
 
 class Outcome(NamedTuple):
-    """The writes; when to look again because a time comes; why the job of this time is not made.
+    """The writes, when the next scheduled time is `due` (None: never), and why the job of this time is not made.
 
-    A refused job is to be tried again, as what refuses it may change.
+    `refused`: try again, since whatever refuses the job may change.
     """
 
     writes: Sequence[Write]
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 class ObservedCronJob(NamedTuple):
-    """A cron job, the jobs that were made for it, and those of them that were deleted since it was last looked at."""
+    """A cron job, the jobs that were made for it, and those of them that were deleted since the last plan."""
 
     cron: CronJob
     status: Object  # as it is stored
@@ -66,11 +66,11 @@ class ObservedCronJob(NamedTuple):
 
 
 def wanted(cron: CronJob, now: int) -> Run | None:
-    """Return the job that should be made now: for the last time that has come, if none was made for it yet."""
+    """Return the job to make now: for the latest scheduled time that has come, if it has no job yet; None for nothing."""
     times = times_of(cron)
     if times is None or cron.spec.suspend or cron.metadata.deletion_timestamp:
         return None
-    # Times count after the last one that a job was made for, and no earlier than the deadline allows.
+    # Only times after the last one with a job count, and none before the deadline.
     since = meta.parse_time(cron.status.last_schedule_time or cron.metadata.creation_timestamp)
     if (deadline := cron.spec.starting_deadline_seconds) is not None:
         since = max(since, now - deadline * 1000 - 1)
@@ -84,9 +84,9 @@ def wanted(cron: CronJob, now: int) -> Run | None:
 def reconcile(
     observed: ObservedCronJob, run: Run | None, view: JobRulesView, now: int, *, is_occupied: bool = False
 ) -> Outcome:
-    """Return what a cron job needs.
+    """Return the outcome for a cron job.
 
-    `run` is the job that is `wanted`; `is_occupied` says that its name belongs to somebody else.
+    `run` is what `wanted` returned; `is_occupied` says that another job has its name.
     """
     cron = observed.cron
     if cron.metadata.deletion_timestamp:
@@ -101,7 +101,7 @@ def reconcile(
 
 
 def job_for(cron: CronJob, at: int) -> dict[str, Any]:
-    """Return the job of a time, without defaults."""
+    """Return the job for a scheduled time, without defaults."""
     template = cron.spec.job_template
     annotations = {**template.metadata.annotations, SCHEDULED: _written(cron, at)}
     name = f"{cron.metadata.name}-{at // MINUTE_MS}"
@@ -110,7 +110,7 @@ def job_for(cron: CronJob, at: int) -> dict[str, Any]:
 
 
 class _Round:
-    """One look at a cron job: what was found, the status as it should be, and the writes so far."""
+    """One round of work on a cron job: what was observed, the new status, and the writes so far."""
 
     def __init__(self, observed: ObservedCronJob, now: int) -> None:
         self.cron, self.before, self.now = observed.cron, observed.status, now
@@ -120,7 +120,7 @@ class _Round:
         self.writes: list[Write] = []
 
     def note_ends(self) -> None:
-        """Tell which active jobs have ended, and note when one last completed."""
+        """Send events for the active jobs that have ended, and note when one last completed."""
         were_active = {each.get("uid") for each in self.before.get("active") or ()}
         for job in (*self.jobs, *self.deleted):
             if job.is_finished and job.uid in were_active:
@@ -131,7 +131,7 @@ class _Round:
             self.status["lastSuccessfulTime"] = last
 
     def trim(self) -> None:
-        """Delete the oldest of the jobs that have ended, beyond the limits."""
+        """Delete the oldest ended jobs beyond the history limits."""
         spec = self.cron.spec
         completed = [job for job in self.jobs if job.phase is JobPhase.COMPLETED]
         failed = [job for job in self.jobs if job.phase in _FAILED]
@@ -141,14 +141,14 @@ class _Round:
                 self._delete(job)
 
     def start(self, run: Run, view: JobRulesView, *, is_occupied: bool) -> Notice | None:
-        """Make the job of a time, or return why it is not made."""
+        """Make the job of a run, or return why it is not made; None if it is made or exists."""
         names = ", ".join(job.name for job in self.active)
         policy = self.cron.spec.concurrency_policy
         if any(job.name == run.name for job in self.jobs):
             self._note_run(run)
             return None
         if is_occupied:
-            self._note_run(run)  # its time passes, as the name stays taken
+            self._note_run(run)  # give up this time: the name stays taken
             return Notice("ForeignJob", f"A job named {run.name} exists that is not of this cron job")
         if self.active and policy == ConcurrencyPolicy.FORBID:
             return Notice("ForbidConcurrent", f"Not starting job, because {names} has not ended")
@@ -175,7 +175,7 @@ class _Round:
         return None
 
     def write_status(self) -> None:
-        """Write the status if it is another than before."""
+        """Write the status if it has changed."""
         if self.active:
             about_jobs = {"apiVersion": JOBS.api_version, "kind": JOBS.kind}
             self.status["active"] = [
@@ -186,7 +186,7 @@ class _Round:
             self.writes.append(Update(CRON_JOBS, {**about(self.cron), "status": self.status}, "status"))
 
     def tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
-        """Tell something of the cron job in an event."""
+        """Send an event about the cron job."""
         self.writes.append(
             Create(EVENTS, events.event(about(self.cron), reason, message, self.now, component=COMPONENT, kind=kind))
         )
@@ -201,12 +201,12 @@ class _Round:
 
 
 def about(cron: CronJob) -> dict[str, Any]:
-    """Return as much of a cron job as events and writes of its status need."""
+    """Return the part of a cron job that events and status writes need."""
     return jobs.about(CRON_JOBS, cron.metadata)
 
 
 def times_of(cron: CronJob) -> Times | None:
-    """Return the times of a cron job, None when they cannot be read any more, as that of a time zone that is gone."""
+    """Return the times of a cron job; None if they can no longer be read, for example because the time zone is gone."""
     try:
         where = schedule.zone(cron.spec.time_zone)
         return schedule.parse(cron.spec.schedule, where, meta.parse_time(cron.metadata.creation_timestamp))
@@ -215,13 +215,13 @@ def times_of(cron: CronJob) -> Times | None:
 
 
 def upcoming(cron: CronJob, now: int) -> int | None:
-    """Return the moment of the next job; None while the cron job is suspended."""
+    """Return the time of the next job (epoch ms); None if the cron job is suspended or has no further time."""
     times = None if cron.spec.suspend else times_of(cron)
     return None if times is None else next(times.after(now), None)
 
 
 def by_hand(cron: CronJob) -> dict[str, Any]:
-    """Return a job that somebody asks for now, without defaults; it counts as the cron job's own."""
+    """Return a job made by hand from a cron job, without defaults; the cron job owns it."""
     job = job_for(cron, 0)
     metadata = job["metadata"]
     del metadata["name"], metadata["annotations"][SCHEDULED]
@@ -231,6 +231,6 @@ def by_hand(cron: CronJob) -> dict[str, Any]:
 
 
 def _written(cron: CronJob, at: int) -> str:
-    """Return a time as RFC 3339 writes it, in the cron job's zone."""
+    """Return a time in RFC 3339, in the cron job's time zone."""
     local = meta.moment_of(at).astimezone(schedule.zone(cron.spec.time_zone))
     return local.isoformat(timespec="seconds").replace("+00:00", "Z")

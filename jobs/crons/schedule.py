@@ -1,12 +1,11 @@
 """When a cron job's jobs are made (reference: volcano-queue-podgroup-cli §7.3).
 
 The expressions are those that Kubernetes reads: five fields, names of months and days, `*`, `?`, lists, ranges and
-steps; @hourly and its like; @every with a duration. Moments are milliseconds since the epoch, and whole minutes, but
-for those of @every.
+steps; @hourly and its like; @every with a duration. Moments are in milliseconds since the epoch, and whole minutes
+except for those of @every.
 
-Where clocks are changed, a time of day that is skipped comes as much later as the clock jumped (2:30 at 3:30), and one
-that is there twice counts once, the first time; but a schedule for every hour (`*` in the field of hours) goes on
-through both.
+When clocks change, a time of day that is skipped is moved by as much as the clock jumped (2:30 to 3:30), and one that
+occurs twice counts once, the first time; but a schedule for every hour (`*` in the hour field) runs both times.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from zoneinfo import ZoneInfo
 from kube import meta
 
 MINUTE_MS = 60_000
-LONGEST_DAYS = 8 * 366 + 1  # a 29th of February comes after eight years at the latest
+LONGEST_DAYS = 8 * 366 + 1  # a 29th of February is at most eight years away
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9999, 12, 29)
 EVERY = "@every"
 DESCRIPTORS = {
@@ -41,7 +40,7 @@ _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 
 
 class ScheduleError(ValueError):
-    """A schedule or a time zone that cannot be read; the text says why, and what to write instead."""
+    """A schedule or time zone that cannot be read; the text says why, and what to write instead."""
 
 
 class Times(Protocol):
@@ -55,7 +54,7 @@ class Times(Protocol):
 
 
 class _Part(NamedTuple):
-    """One of the five fields: what it is called, its bounds, and the names of its values from the first on."""
+    """One of the five fields: its name, its bounds, and the names of its values, starting with the first."""
 
     name: str
     first: int
@@ -75,14 +74,14 @@ _PARTS = (
 
 
 class _Values(NamedTuple):
-    """The values that a field names, in order, and whether it names all of them with a star."""
+    """The values of a field, in order, and whether `*` or `?` without a step is in it."""
 
     values: tuple[int, ...]
     is_star: bool
 
 
 def zone(name: str) -> tzinfo:
-    """Return a time zone by its name in the IANA database, UTC for none; ScheduleError says why there is none."""
+    """Return a time zone by its IANA name, UTC for ""; raise ScheduleError if there is none."""
     if not name:
         return UTC
     parts = name.split("/")
@@ -99,7 +98,7 @@ def zone(name: str) -> tzinfo:
 
 
 def parse(text: str, where: tzinfo, created: int) -> Times:
-    """Read a schedule whose times of day are those of a time zone; ScheduleError says what is wrong with it.
+    """Read a schedule in the time zone `where`; raise ScheduleError if it is wrong.
 
     `created` is the moment from which @every counts.
     """
@@ -112,7 +111,7 @@ def parse(text: str, where: tzinfo, created: int) -> Times:
         except ValueError as error:
             raise ScheduleError(f"{EVERY} takes a duration: {error}") from None
         if period < MINUTE_MS:
-            # The name of a job has the minute of its time in it.
+            # A job's name holds the minute of its time, so two times in one minute would clash.
             raise ScheduleError(f"{EVERY} takes at least a minute; write {EVERY} 1m or more.")
         return Every(created, period // 1000 * 1000)
     if written.startswith("@"):
@@ -140,7 +139,7 @@ def _field(text: str, part: _Part) -> _Values:
 
 
 def _span(item: str, part: _Part) -> tuple[range, bool]:
-    """Read `*`, `5`, `1-5` and the same with a step behind a slash; `5/15` goes on to the last value."""
+    """Read `*`, `5` or `1-5`, each with or without `/step` (`5/15` goes on to the last value); the flag is for a star."""
     bounds, slash, step_text = item.partition("/")
     step = _number(step_text, item, part) if slash else 1
     if step == 0:
@@ -175,7 +174,7 @@ def _number(text: str, item: str, part: _Part) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Moments at a fixed distance, from a first one on that is none itself."""
+    """Moments at a fixed period after `first`, which is not one of them."""
 
     first: int
     period: int
@@ -195,7 +194,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """The moments that five fields name, in a time zone."""
+    """The moments that five fields describe, in a time zone."""
 
     minutes: _Values
     hours: _Values
@@ -208,7 +207,7 @@ class Cron:
     def after(self, moment: int) -> Iterator[int]:
         """Yield the moments later than this one, in order."""
         last = moment
-        # The day before may have times that were put off over midnight.
+        # A skipped time of the day before may have moved past midnight.
         day = self._day_of(moment) - _DAY
         while day <= LAST_DAY:
             for each in self._on(day) if self.falls_on(day) else ():
@@ -231,7 +230,7 @@ class Cron:
         return None
 
     def falls_on(self, day: date) -> bool:
-        """Say whether a day is one of the schedule: one of its days of the month or of the week, if it names both."""
+        """Tell whether a day is in the schedule; if both day fields are restricted, either of them is enough."""
         if day.month not in self.months.values:
             return False
         of_month = day.day in self.days.values

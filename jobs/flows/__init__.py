@@ -1,1 +1,1 @@
-"""Volcano's JobFlow and JobTemplate: rules and controller of jobs that are made from templates, one after the other."""
+"""Volcano's JobFlow and JobTemplate: rules and controller of jobs made from templates in the order of a graph."""

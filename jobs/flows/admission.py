@@ -1,4 +1,4 @@
-"""Which job flows and job templates are accepted, and what is filled in (reference: volcano-queue-podgroup-cli §7.1, §7.2)."""
+"""Which job flows and job templates are accepted, and their defaults (reference: volcano-queue-podgroup-cli §7.1, §7.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNSENT = (
 
 
 def default(flow: Object, _old: Object | None, _view: JobRulesView) -> None:
-    """Fill in what a flow leaves open."""
+    """Fill in a flow's defaults."""
     spec = flow.get("spec")
     if isinstance(spec, dict) and not spec.get("jobRetainPolicy"):
         spec["jobRetainPolicy"] = str(RetainPolicy.RETAIN)
@@ -35,7 +35,7 @@ def default(flow: Object, _old: Object | None, _view: JobRulesView) -> None:
 def validate(flow: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
     """Return everything that is wrong with a flow that is created or changed.
 
-    What depends on templates is judged by those that are there; a flow may be created before them.
+    What depends on templates is checked against those that exist; a flow may be created before its templates.
     """
     if schema_problems := schema.check(flow, definitions.of(JOB_FLOWS)):
         return schema_problems
@@ -53,7 +53,7 @@ def validate(flow: Object, old: Object | None, view: JobRulesView) -> list[Cause
 
 
 def warn(flow: Object, old: Object | None, view: JobRulesView) -> list[str]:
-    """Return what a person should know about a new flow although it is accepted."""
+    """Return warnings about a new flow that is accepted; none for a change."""
     if old is not None:
         return []
     namespace = lenient.text(flow, "metadata", "namespace")
@@ -75,12 +75,12 @@ def warn(flow: Object, old: Object | None, view: JobRulesView) -> list[str]:
 
 
 def default_template(template: Object, old: Object | None, _view: JobRulesView) -> None:
-    """Store the seeds' spellings as today's; what a template leaves open is filled in when a job is made."""
+    """Replace the seeds' spellings with today's; a template's defaults are filled in when a job is made."""
     jobs.default_spec(template, old)
 
 
 def validate_template(template: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
-    """Return everything that is wrong with a template: what would be wrong with a job of this spec."""
+    """Return everything that is wrong with a template, by the rules for a job of this spec."""
     spec = lenient.mapping(template, "spec")
     if old is not None and spec == lenient.mapping(old, "spec"):
         return []
@@ -90,7 +90,7 @@ def validate_template(template: Object, old: Object | None, view: JobRulesView) 
 
 
 def warn_template(template: Object, old: Object | None, view: JobRulesView) -> list[str]:
-    """Return what a person should know about a new template although it is accepted."""
+    """Return warnings about a new template that is accepted; none for a change."""
     if old is not None:
         return []
     namespace = lenient.text(template, "metadata", "namespace")
@@ -102,13 +102,13 @@ def _name(owner: Object) -> str:
 
 
 def _steps(flow: Object) -> Iterator[tuple[str, Any]]:
-    """Yield the jobs of a flow with their paths."""
+    """Yield the path and content of each of a flow's steps."""
     for number, step in enumerate(lenient.sequence(flow, "spec", "flows")):
         yield f"spec.flows[{number}]", step
 
 
 def _check_steps(flow: Object) -> Iterator[Cause]:
-    """Each job is made from a template, and gets a name that pods can have."""
+    """Check that each step names a template, and that its job's name is short enough for pods."""
     for path, step in _steps(flow):
         name = lenient.text(step, "name")
         if problem := names.dns_subdomain(name):
@@ -124,9 +124,9 @@ def _check_steps(flow: Object) -> Iterator[Cause]:
 
 
 def _check_graph(flow: Object) -> Iterator[Cause]:
-    """Jobs wait for others of the flow, and never in a circle (reference: §7.1).
+    """Check that jobs only wait for others of the flow, and never in a circle (reference: §7.1).
 
-    Of a template that comes twice the last step counts, as in Volcano: where these form no circle, every job may start some time.
+    If two steps name one template, the last counts, as in Volcano: without a circle among these, every job can start.
     """
     waits_for = {lenient.text(step, "name"): lenient.texts(step, "dependsOn", "targets") for _, step in _steps(flow)}
     for path, step in _steps(flow):
@@ -141,7 +141,7 @@ def _check_graph(flow: Object) -> Iterator[Cause]:
 
 
 def _check_probes(flow: Object) -> Iterator[Cause]:
-    """What is asked of targets can be found out, and there are targets."""
+    """Check that probes use only what can be evaluated here, are complete, and have targets."""
     for path, step in _steps(flow):
         probe, where = lenient.mapping(step, "dependsOn", "probe"), f"{path}.dependsOn.probe"
         for field in ("httpGetList", "tcpSocketList"):
@@ -161,7 +161,7 @@ def _check_probes(flow: Object) -> Iterator[Cause]:
 
 
 def _check_templates(flow: Object, view: JobRulesView) -> Iterator[Cause]:
-    """Patches fit the templates that are there, what comes of them is a job, and probes name tasks of theirs."""
+    """Check that patches fit the existing templates and give valid jobs, and that probes name tasks of their targets."""
     namespace = lenient.text(flow, "metadata", "namespace")
     whole = msgspec.convert({key: value for key, value in flow.items() if key != "status"}, JobFlow)
     templates = {step.name: view.get(JOB_TEMPLATES, namespace, step.name) for step in whole.spec.flows}

@@ -1,7 +1,7 @@
 """The jobs of a flow as a graph: where each is drawn, and the lines between them.
 
-A job stands one column to the right of the last job that it waits for. One that several steps are about stands where
-the last of these has it, as it is judged. Sizes are those of an SVG's user units.
+A job is one column to the right of the rightmost job that it waits for. If several steps name one job, the last decides
+its column, as in admission. Sizes are in SVG user units.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAITING = "Waiting"  # the word for a job that is not made yet
 
 
 class Node(NamedTuple):
-    """A job: the template that it is made from, its name and phase, what it waits for, its times, and where it stands."""
+    """A job: its template (`step`), name and phase, the templates it waits for, its times, and its position."""
 
     step: str
     job: str
@@ -34,7 +34,7 @@ class Node(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """What is drawn: size, jobs, and a path for each job that another waits for."""
+    """What is drawn: the size, the jobs, and an SVG path for each pair of jobs where one waits for the other."""
 
     width: int
     height: int
@@ -43,14 +43,14 @@ class Graph(NamedTuple):
 
 
 def of(flow: JobFlow, status: Object) -> Graph:
-    """Return the graph of a flow with what its status tells of each job; its jobs form no circle."""
+    """Return the graph of a flow, with each job's phase and times from the flow's status."""
     statuses = {lenient.text(each, "name"): each for each in lenient.sequence(status, "jobStatusList")}
     waits_for = {step.name: step.depends_on.targets for step in flow.spec.flows}
     columns = dict.fromkeys(waits_for, 0)
     try:
         for name in [*TopologicalSorter(waits_for).static_order()]:
             columns[name] = 1 + max((columns[target] for target in waits_for.get(name, ())), default=-1)
-    except CycleError:  # the door refuses it
+    except CycleError:  # admission refuses such a flow
         pass
     rows: dict[int, int] = {}
     nodes = []
@@ -77,7 +77,7 @@ def of(flow: JobFlow, status: Object) -> Graph:
     lines = []
     for end in nodes:
         for start in (by_name[target] for target in end.targets if target in by_name):
-            # From the right of a job to the left of another.
+            # From the right edge of one job to the left edge of the other.
             x, y, to_x, to_y = start.x + WIDTH, start.y + HEIGHT // 2, end.x - 6, end.y + HEIGHT // 2
             bend = GAP_X // 2
             lines.append(f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}")

@@ -1,7 +1,7 @@
-"""What must be written so that the jobs of a flow run in their order (reference: volcano-queue-podgroup-cli §7.1).
+"""Which writes run the jobs of a flow in their order (reference: volcano-queue-podgroup-cli §7.1).
 
-`reconcile` looks at a flow, its jobs and the templates, and returns groups of writes; asked again after they were
-carried out, it returns nothing. A job has a name made of those of the flow and of its template, so it is made once.
+`reconcile` looks at a flow, its jobs and its templates, and returns groups of writes; called again after they were
+carried out, it returns nothing. A job's name is made of the flow's and the template's names, so it is made only once.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from kube.patch import PatchError
 from kube.resources import EVENTS, JOB_FLOWS, JOBS
 
 COMPONENT = jobs.COMPONENT
-IN_PROGRESS = "InProgress"  # the reason of a flow of which there is nothing else to tell
+IN_PROGRESS = "InProgress"  # the reason of a flow that goes on without problems
 FINISHED = (FlowPhase.SUCCEED, FlowPhase.FAILED)
 _BAD = (JobPhase.FAILED, JobPhase.TERMINATED)
 _BEGUN = (JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.COMPLETING, JobPhase.COMPLETED)
 
 
 class ObservedFlow(NamedTuple):
-    """A flow and what there is for it.
+    """A flow and the objects that belong to it.
 
-    `jobs` were made for it and are there, `deleted` have been deleted since it was last looked at, both by their names.
-    `templates` are those that it names. `occupied` are names of jobs that belong to somebody else.
+    `jobs` are the existing jobs that were made for it, `deleted` those deleted since the last plan, both by name.
+    `templates` are those it names, by name. `occupied` are the names of its jobs that jobs of another owner have.
     """
 
     flow: JobFlow
@@ -45,9 +45,9 @@ class ObservedFlow(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Groups of writes, each to be carried out or not; whether a job cannot be made as things are, and was refused.
+    """Groups of writes, independent of each other; `waits`: a job cannot be made now; `refused`: a job was refused.
 
-    A refused job is to be tried again, as what refuses it may change.
+    A refused job is to be tried again, since whatever refuses it may change.
     """
 
     groups: list[Group]
@@ -63,7 +63,7 @@ class Problem(NamedTuple):
 
 
 def reconcile(observed: ObservedFlow, view: JobRulesView, now: int) -> Outcome:
-    """Return what brings a flow one step further."""
+    """Return the outcome that takes a flow one step further."""
     if observed.flow.metadata.deletion_timestamp:
         state = {"phase": str(FlowPhase.TERMINATING), "reason": "Deleted", "message": "The flow is being deleted."}
         return Outcome(_status_group(observed, {**observed.status, "state": state}, now))
@@ -78,7 +78,7 @@ def reconcile(observed: ObservedFlow, view: JobRulesView, now: int) -> Outcome:
         groups = _make(observed, phases, problems, view, now)
     before, flow = observed.flow.status.state, observed.flow
     reason, message = before.reason, before.message
-    if phase not in FINISHED or before.phase != phase:  # those of a flow that is over stay
+    if phase not in FINISHED or before.phase != phase:  # a finished flow keeps its reason and message
         reason, message = _reason(flow, phase, phases, problems)
     state = {"phase": str(phase), "reason": reason, "message": message}
     after = status.status_after(observed.status, entries, counted, state)
@@ -94,7 +94,7 @@ def reconcile(observed: ObservedFlow, view: JobRulesView, now: int) -> Outcome:
 
 
 def about(flow: JobFlow) -> dict[str, Any]:
-    """Return as much of a flow as events and writes of its status need."""
+    """Return the part of a flow that events and status writes need."""
     return jobs.about(JOB_FLOWS, flow.metadata)
 
 
@@ -104,7 +104,7 @@ def key_of(flow: JobFlow) -> str:
 
 
 def _phase(flow: JobFlow, phases: Mapping[str, JobPhase]) -> FlowPhase:
-    """Return the phase of a flow whose jobs are in these; one that is over stays as it is."""
+    """Return the phase of a flow whose jobs are in `phases`; a finished flow keeps its phase."""
     before = flow.status.state.phase
     if before in FINISHED:
         return FlowPhase(before)
@@ -119,7 +119,7 @@ def _phase(flow: JobFlow, phases: Mapping[str, JobPhase]) -> FlowPhase:
 def _make(
     observed: ObservedFlow, phases: Mapping[str, JobPhase], problems: list[Problem], view: JobRulesView, now: int
 ) -> list[Group]:
-    """Make the jobs whose turn it is; note why one cannot be made."""
+    """Return the groups that make the jobs that may start; add to `problems` why one cannot be made."""
     flow = observed.flow
     existing = {
         step.name: observed.jobs[name]
@@ -180,7 +180,7 @@ def _reason(
 
 
 def _status_group(observed: ObservedFlow, after: dict[str, Any], now: int) -> list[Group]:
-    """Return the writes of a status that is another than before, with an event when the state tells something new."""
+    """Return the group that writes a changed status, with an event if phase or reason changed; [] for no change."""
     if after == observed.status:
         return []
     flow, state, before = observed.flow, after["state"], observed.flow.status.state

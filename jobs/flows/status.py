@@ -1,7 +1,7 @@
-"""What the status of a flow tells (reference: volcano-queue-podgroup-cli §7.1).
+"""The status of a flow (reference: volcano-queue-podgroup-cli §7.1).
 
-`jobStatusList` is also what the controller remembers: a job that has ended
-stays in it, so that it is not made again when it is deleted.
+`jobStatusList` is also the controller's memory: a job that has ended stays in it, so that it is not made again after it
+is deleted.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kube.kinds.batch import JobPhase
 from kube.kinds.flow import JobFlow
 from kube.meta import Object
 
-MOST_HISTORIES = 100  # phases that are remembered of one job
-# Each job is in one list: as Volcano's design has it, those on their way to a phase are with those that have come to it.
+MOST_HISTORIES = 100  # phases kept in the history of one job
+# Each job is in one list: as in Volcano's design, a job on its way to a phase is in the list of that phase.
 LIST_OF = {
     JobPhase.PENDING: "pendingJobs",
     JobPhase.RUNNING: "runningJobs",
@@ -36,10 +36,10 @@ LIST_OF = {
 
 
 def entries(flow: JobFlow, before: Object, jobs: Mapping[str, OwnedJob], now: int) -> dict[str, dict[str, Any]]:
-    """Return an entry of jobStatusList for each job that was made and counts, by the name of its template.
+    """Return the jobStatusList entries of the jobs that were made and count, by the name of the template.
 
-    `jobs` are those that are there, and those that have just been deleted, by their names. One that was deleted before
-    it had ended does not count: it is made again.
+    `jobs` are the existing jobs and those just deleted after they ended, by name. A job that was deleted before it
+    ended does not count: it is made again.
     """
     previous = {lenient.text(each, "name"): each for each in lenient.sequence(before, "jobStatusList")}
     current = {}
@@ -55,7 +55,7 @@ def entries(flow: JobFlow, before: Object, jobs: Mapping[str, OwnedJob], now: in
 def status_after(
     before: Object, current: Mapping[str, dict[str, Any]], jobs: Mapping[str, OwnedJob], state: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the status of a flow with these entries and this state; what nobody here writes is kept."""
+    """Return the status of a flow with the entries `current` and this state; other fields of `before` are kept."""
     ours = {*LIST_OF.values(), "jobStatusList", "conditions", "state"}
     status: dict[str, Any] = {key: value for key, value in before.items() if key not in ours}
     for entry in current.values():

@@ -1,7 +1,7 @@
-"""The jobs of a flow: how each is called, made from its template, and what it waits for.
+"""The jobs of a flow: how each is named and made from its template, and what it waits for.
 
-A flow lists its jobs in `spec.flows`; each is made from the JobTemplate of its name (reference:
-volcano-queue-podgroup-cli §7.1). Steps of one name are about one job: it is made by the first of them that may start.
+A flow lists its jobs as steps in `spec.flows`; each is made from the JobTemplate of the step's name (reference:
+volcano-queue-podgroup-cli §7.1). Steps of one name make one job: by the first of them that may start.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
 
 
 def job_name(flow: str, step: str) -> str:
-    """Return how the job of a flow is called that is made from a template."""
+    """Return the name of the job that a flow makes from a template."""
     return f"{flow}-{step}"
 
 
 def templates(flow: JobFlow) -> list[str]:
-    """Return the names of the templates of which a flow makes its jobs, each once."""
+    """Return the names of a flow's templates, each once."""
     return list(dict.fromkeys(step.name for step in flow.spec.flows))
 
 
 def job_for(flow: JobFlow, step: Flow, template: Object) -> Object:
-    """Return the job of a flow, without defaults; PatchError when the flow's changes do not fit the template.
+    """Return the job of a flow's step, without defaults; raise PatchError if the step's patch does not fit the template.
 
-    The labels that say what it was made from are left out where they are no
-    values of labels; the annotations always tell.
+    Annotations and labels say what it was made from; a label is left out if its value is not valid for a label.
     """
     owner = flow.metadata
     annotations = {BY_TEMPLATE: f"{owner.namespace}.{step.name}", BY_FLOW: f"{owner.namespace}.{owner.name}"}
@@ -47,7 +46,7 @@ def job_for(flow: JobFlow, step: Flow, template: Object) -> Object:
 
 
 def by_hand(template: Object) -> Object:
-    """Return a job that somebody makes from a template and that belongs to no flow, without defaults."""
+    """Return a job made by hand from a template, without defaults; it belongs to no flow."""
     namespace, name = (lenient.text(template, "metadata", field) for field in ("namespace", "name"))
     source = {BY_TEMPLATE: f"{namespace}.{name}"}
     metadata: dict[str, Any] = {"generateName": f"{name}-", "namespace": namespace, "annotations": source}
@@ -58,11 +57,10 @@ def by_hand(template: Object) -> Object:
 
 
 def patched(spec: Object, changes: Mapping[str, Any]) -> Object:
-    """Return a job's spec with a flow's changes laid over it; PatchError when they cannot be.
+    """Return a job's spec with a flow's changes applied; raise PatchError if they cannot be.
 
-    Tasks are found by their names, volumes by their mountPath; a pod template is changed by a strategic merge patch;
-    what else is written replaces what the template says (Volcano's design for overriding templates). null takes a field
-    away.
+    Tasks are matched by name, volumes by mountPath; a pod template is changed by a strategic merge patch; every other
+    field replaces the template's (Volcano's design for overriding templates). null removes a field.
     """
     rest = {key: value for key, value in changes.items() if key not in ("tasks", "volumes")}
     patched_spec = patch.merge(spec, rest)
@@ -81,7 +79,7 @@ def patched(spec: Object, changes: Mapping[str, Any]) -> Object:
 
 
 def _merged(items: Any, changes: Any, key: str, merge: Callable[[Object, Object], Object]) -> list[Any]:
-    """Return a list in which the items that changes name are changed, and those that it adds come last."""
+    """Return the items, matched by `key` and merged with the changes; new items come last."""
     by_key = {lenient.text(item, key): item for item in items or () if isinstance(item, dict)}
     for change in changes if isinstance(changes, list) else ():
         if not isinstance(change, dict) or not lenient.text(change, key):
@@ -92,10 +90,10 @@ def _merged(items: Any, changes: Any, key: str, merge: Callable[[Object, Object]
 
 
 def may_start(step: Flow, existing: Mapping[str, OwnedJob], phases: Mapping[str, JobPhase]) -> bool:
-    """Say whether all that a job of a flow waits for has happened.
+    """Tell whether all targets of a flow's step let its job start.
 
-    `existing` are the flow's jobs that are there, `phases` those of all that were made, by the names of their templates. A
-    target must have completed, or the probe must hold for those of its tasks that it names.
+    `existing` are the flow's existing jobs, `phases` the phases of all jobs that were made, both by the name of the
+    template. A target must have completed, or the probe must hold for those of its tasks that it names.
     """
     probe = step.depends_on.probe
     statuses = probe.task_status_list if probe else []
@@ -106,12 +104,12 @@ def may_start(step: Flow, existing: Mapping[str, OwnedJob], phases: Mapping[str,
 
 
 def _holds(statuses: Sequence[TaskStatus], job: OwnedJob) -> bool:
-    """Say whether enough pods of each task that is asked about are in the phase; False when the job has none of these."""
+    """Tell whether enough pods of each task named in `statuses` are in its phase; False if the job has none of the tasks."""
     least = {task.name: max(1 if task.min_available is None else task.min_available, 1) for task in job.spec.tasks}
     of_job = [each for each in statuses if each.task_name in least]
     for each in of_job:
         counted = job.status.task_status_count.get(each.task_name)
-        # Who has succeeded has been running.
+        # A pod that has succeeded has been running.
         phases = (PodPhase.RUNNING, PodPhase.SUCCEEDED) if each.phase == PodPhase.RUNNING else (each.phase,)
         if counted is None or sum(counted.phase.get(phase, 0) for phase in phases) < least[each.task_name]:
             return False

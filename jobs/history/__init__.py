@@ -1,1 +1,1 @@
-"""What is known of jobs beyond their objects: phases, runs, pods and events, folded from the log."""
+"""The history of jobs: their phases, runs, pods and events, folded from the log."""

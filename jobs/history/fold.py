@@ -1,12 +1,12 @@
 """Folding the log of a job into its history: (history, changes) → history.
 
-Asked for the whole log or for one piece after another, it gives the same. The changes are those of the job, of its pod
-groups and pods, and of the events about these; those of others are not told apart here. Those of the job and its groups
-come in the order of the log, and before those of pods with younger revisions; those of each pod in their order.
+Folding the whole log or one piece after another gives the same result. The changes must be those of the job, its pod
+groups, its pods and the events about these; others are not filtered out. Changes of the job and its groups come in the
+order of the log, and before changes of pods with newer revisions; changes of each pod come in their order.
 
-A run begins with a pod group that no run has (`jobs.controller.plan` makes a new one when all pods were ended, and
-keeps it when some are), and ends with the change of the job that raises status.version or comes to a phase in which no
-pod runs.
+A run begins with a pod group that no run has (`jobs.controller.plan` makes a new one after all pods were ended, and
+keeps it when only some were). It ends with the change of the job that raises status.version or enters a phase in which
+no pod runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STORED_ANNOTATIONS = (TASK, INDEX)
 
 
 class Change(Protocol):
-    """A row of the log, as far as a history needs it."""
+    """The part of a row of the log that a history needs."""
 
     @property
     def revision(self) -> int: ...
@@ -57,7 +57,7 @@ _events = msgspec.json.Decoder(Event)
 
 
 def fold(history: History, changes: Iterable[Change]) -> History:
-    """Return the history after these changes; the one that is given stays as it is."""
+    """Return the history after these changes; `history` itself is not changed."""
     draft = _Draft(history)
     hear = {JOBS.id: draft.job, POD_GROUPS.id: draft.group, PODS.id: draft.pod, EVENTS.id: draft.event}
     for change in changes:
@@ -66,7 +66,7 @@ def fold(history: History, changes: Iterable[Change]) -> History:
 
 
 class _Draft:
-    """A history that is being written; its containers are its own."""
+    """A history that is being folded; its lists and dicts are copies."""
 
     def __init__(self, history: History) -> None:
         self.version = history.version
@@ -142,7 +142,7 @@ class _Draft:
             created = change.at if change.verb == "ADDED" else created
             span = PodSpan(pod=pod, created=created)
         removed = change.at if change.verb == "DELETED" else None
-        # The labels and annotations that say nothing of its life are left out.
+        # Only the labels and annotations that name the pod's task and index are stored.
         metadata = pod.metadata
         slim = Metadata(
             name=metadata.name,
@@ -176,7 +176,7 @@ class _Draft:
 
 
 def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
-    """Return what a pod's containers ran, with what its status shows now."""
+    """Return the stretches of a pod's containers, updated by its status; beyond MOST_STRETCHES the first and newest stay."""
     stretches = {(each.container, each.started): each for each in before}
     for status in pod.status.container_statuses:
         for state in (status.last_state, status.state):
@@ -197,7 +197,7 @@ def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
 
 
 def _deletion_requested_at(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
-    """Return when a pod was asked to end before it had; one that had ended by itself is only tidied away."""
+    """Return when a pod's deletion was requested (ms); None if it was not, or only after the pod had ended by itself."""
     if before is None:
         return change.at if pod.is_stopped else None
     is_ending = bool(pod.metadata.deletion_timestamp) or change.verb == "DELETED"

@@ -1,6 +1,6 @@
 """The history of one job as it is stored: plain values, as JSON.
 
-Where a field has another name there, that is the one of the version that wrote the first histories: those that exist stay readable.
+A field with another name in the JSON keeps the name of the first version, so that existing histories stay readable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kube.kinds.meta import ObjectMeta
 
 
 class Phase(View):
-    """A phase that the job came to at a moment (ms), and why."""
+    """A phase that the job entered, when (ms), and why."""
 
     phase: str
     at: int
@@ -26,7 +26,7 @@ class Phase(View):
 
 
 class Stretch(View):
-    """One time that a container ran, in ms; finished is None while it runs."""
+    """One run of a container, in ms; `finished` is None while it runs."""
 
     container: str
     started: int
@@ -36,9 +36,10 @@ class Stretch(View):
 
 
 class PodSpan(View):
-    """A pod as it last was, when it was made and removed (ms; None while it is there), and what its containers ran.
+    """A pod's last version, when it was created and removed (ms; `removed` is None while it exists), and its containers' runs.
 
-    `deletion_requested` is when somebody asked it to end while it had not (ms): how it ended then says nothing of it. `stretches` are in the order of their starts: the first, and the newest of the others.
+    `deletion_requested` is when its deletion was requested before it had ended (ms): then how it ended is no result of
+    its own. `stretches` are in order of their starts: the first, and the newest of the others.
     """
 
     pod: Pod
@@ -49,10 +50,11 @@ class PodSpan(View):
 
 
 class Run(View):
-    """A chapter of a job: from its begin, or from a restart or a resumption, to what ended all of its pods.
+    """One run of a job: from its start, restart or resumption, to the end of all its pods.
 
-    Times are in ms, `revision` is the change with which it began. The pod group is the run's identity, since every run has a new one; `version` is the job's
-    status.version at that time. `phase`, `reason` and `message` say what ended the run; empty while it goes on.
+    Times are in ms; `revision` is the change with which it began. The uid of its pod group (`group`) identifies the run,
+    since every run has a new one; `version` is the job's status.version at that time. `phase`, `reason` and `message` say
+    what ended the run; "" while it goes on.
     """
 
     begun: int
@@ -75,9 +77,9 @@ class Run(View):
 
 
 class EventRecord(View):
-    """An event about the job, its groups or its pods.
+    """An event about the job, its pod groups or its pods.
 
-    `last` is when it was seen last, in ms, and `firing` the policy firing that it tells of.
+    `last` is when it was last seen (ms), `firing` the policy firing that it reports, if any.
     """
 
     kind: str
@@ -91,7 +93,7 @@ class EventRecord(View):
 
 
 class History(View):
-    """A job's phases, its runs, and its events by their names, up to where the log was read."""
+    """A job's phases, runs and events (by name), up to where the log was read."""
 
     version: int = 0
     phases: list[Phase] = []
@@ -105,12 +107,12 @@ class History(View):
 
     @property
     def is_over(self) -> bool:
-        """Whether all pods of the runs that something ended have ended or are gone."""
+        """Whether all pods of the runs that are not going on have ended or are gone."""
         return all(run.is_settled for run in self.runs if run.phase)
 
 
 def events(history: History) -> dict[str, Event]:
-    """Return the recorded events as objects, by their names."""
+    """Return the recorded events as objects, by name."""
     return {
         name: Event(
             metadata=ObjectMeta(name=name, annotations=policy_firings.as_annotations(event.firing)),
@@ -129,7 +131,7 @@ _decoder = msgspec.json.Decoder(History)
 
 
 def read(body: bytes) -> History:
-    """Return a history that is stored; of no bytes an empty one."""
+    """Return a stored history; an empty one for no bytes."""
     return _decoder.decode(body) if body else History()
 
 

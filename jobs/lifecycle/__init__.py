@@ -1,1 +1,1 @@
-"""The life of a job as tables: what an action means in a phase, which phase comes next, and what is said about it."""
+"""The life of a job as tables: what an action does in a phase, which phase comes next, and the messages about it."""

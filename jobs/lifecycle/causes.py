@@ -1,7 +1,7 @@
-"""The causes for which pods failed, in a few words: `exit 1 · worker-0, worker-3`, the same wherever a failure is told.
+"""The causes for which pods failed, in a few words: `exit 1 · worker-0, worker-3`, the same wherever a failure is shown.
 
-What is equal is told once. Reasons are those that Kubernetes and our nodes write into a pod's or a container's
-status; one that has no words here stands as it is written.
+Equal failures are summed up. Reasons are those that Kubernetes and our nodes write into a pod's or a container's
+status; a reason without words here is shown as written.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from kube.pod_health import Cause as Kept
 
 FIELD = "causes"  # of the status
 MOST_NAMES = 3  # pods that a cause names; the others are counted
-MOST_CAUSES = 3  # that a text tells
-MOST_FAILURES = 500  # that are looked at, where more pods failed
-LONGEST_MESSAGE = 200  # characters of a container's message that are repeated
+MOST_CAUSES = 3  # causes in one text
+MOST_FAILURES = 500  # failures that are looked at, if more pods failed
+LONGEST_MESSAGE = 200  # characters of a container's message that are shown
 _CLAUSE_END = re.compile(r"[,;:.](?= )")
 START_ERROR = "StartError"  # the reason of a container whose command could not be run
 _COULD_NOT_START = "could not start"
@@ -62,11 +62,11 @@ _SAYS_NOTHING = ("", "Error", "Completed")  # an exit code says more than these 
 
 
 class Failure(NamedTuple):
-    """How a pod failed: its full name and task, the exit codes of the containers that ended badly, why, and what was said of it.
+    """How a pod failed: its full name and task, the exit codes of its failed containers, the reason and the message.
 
-    `reason` is the pod's, else that of the first of these containers; `message` has one line.
-    Of a pod that has not ended it says what keeps it from running, and `obstacle` is the word for that; where that is a
-    crash loop, the rest is how the container ended last, with its code also when that is 0.
+    `reason` is the pod's, or else that of the first failed container; `message` is one line. For a pod that has not
+    ended, they say what keeps it from running, and `obstacle` is the cause. If that is a crash loop, the rest is how the
+    container last ended, with its exit code even if that is 0.
     """
 
     pod: str
@@ -78,12 +78,12 @@ class Failure(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The pod's name without that of its job: `worker-3`; the whole name of a pod whose name is not made so."""
+        """The pod's name without its job's: `worker-3`; the whole name if it is not made of the job's and the task's."""
         return _short(self.pod, self.task)
 
     @property
     def why(self) -> str:
-        """Why the pod failed: `exit 1`, `exit 1 and 42`, `out of memory`, `Poisoned (exit 3)`; or does not run: `crash-looping, exit 1`."""
+        """Why the pod failed (`exit 1`, `exit 1 and 42`, `Poisoned (exit 3)`) or does not run (`crash-looping, exit 1`)."""
         return _words(self.reason, self.exit_codes, self.obstacle)
 
 
@@ -118,10 +118,10 @@ class Ended(Protocol):
 def failure(
     pod: str, task: str, reason: str, message: str, containers: Iterable[Ended], init: Iterable[Ended]
 ) -> Failure:
-    """Return how a pod failed, by its own reason and message and the containers and init containers of it that have ended.
+    """Return how a pod failed, by its own reason and message and those of its ended containers and init containers.
 
-    What the pod does not say is that of its first container that ended badly. Init containers come last: where one
-    failed no container has run, and a sidecar is ended because the containers are over.
+    If the pod has no reason or message, that of its first failed container is used. Init containers come last: if one
+    failed, no container has run, and a sidecar is ended because the containers are over.
     """
     bad = [each for each in (*containers, *init) if each.exit_code]
     its_reason, its_message = (bad[0].reason, bad[0].message) if bad else ("", "")
@@ -136,7 +136,7 @@ def listed(exit_codes: Sequence[int]) -> str:
 
 
 class Status(Protocol):
-    """The status of a pod, as the views of pages and controllers have it."""
+    """The part of a pod's status that pages and controllers have in their views."""
 
     @property
     def phase(self) -> str: ...
@@ -151,7 +151,7 @@ class Status(Protocol):
 
 
 def of_status(pod: str, task: str, status: Status) -> Failure:
-    """Return how a pod failed, by its status; of one that failed before any container ran, what it waited for."""
+    """Return how a pod failed, by its status; for one that failed before any container ran, what it waited for."""
     containers, inits = (
         [each.state.terminated for each in statuses if each.state.terminated]
         for statuses in (status.container_statuses, status.init_container_statuses)
@@ -164,7 +164,7 @@ def of_status(pod: str, task: str, status: Status) -> Failure:
 
 
 def start_obstacle(pod: str, task: str, status: Status, *, is_ending: bool) -> Failure | None:
-    """Return what keeps a pod that has its node from running, None where nothing does."""
+    """Return what keeps a pod that is bound to a node from running; None if nothing does or it is being deleted."""
     return None if is_ending else _waits_for(pod, task, status.phase, status)
 
 
@@ -192,12 +192,12 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
 
 
 def one_line(text: str) -> str:
-    """Return a message as part of a sentence; of one that is long, and maybe of many lines, the first whole clauses and "…"."""
+    """Return a message as one line for part of a sentence; a long one is cut after its last whole clause and ends in "…"."""
     line = " ".join(of_lines(text).split()).rstrip(".")
     if len(line) <= LONGEST_MESSAGE:
         return line
     line = line[: LONGEST_MESSAGE - 2]
-    # Up to the last clause that ends in it, outside brackets; up to its last word where that is much more.
+    # Cut after the last clause that ends outside brackets, or after the last word if that clause ends early.
     ends = [found.start() for found in _CLAUSE_END.finditer(line)]
     whole = [end for end in ends if line.count("(", 0, end) == line.count(")", 0, end)]
     if whole and whole[-1] >= LONGEST_MESSAGE // 4:
@@ -206,7 +206,7 @@ def one_line(text: str) -> str:
 
 
 class PodName(View):
-    """A pod that failed, as a text names it; `times` is how many pods of its name did, one after another."""
+    """A pod that failed, as a text names it; `times` is how many pods of this name failed, one after another."""
 
     name: str
     task: str = ""
@@ -214,7 +214,7 @@ class PodName(View):
 
     @property
     def short(self) -> str:
-        """The name without that of the pod's job: `worker-3`; the whole name of a pod whose name is not made so."""
+        """The name without the job's: `worker-3`; the whole name if it is not made of the job's and the task's."""
         return _short(self.name, self.task)
 
     def __str__(self) -> str:
@@ -222,9 +222,9 @@ class PodName(View):
 
 
 class Cause(View):
-    """Failures that are summed up as one: why, as in a `Failure`, and the first MOST_NAMES pods, each name once.
+    """Failures summed up as one: why, as in a `Failure`, and the first MOST_NAMES pods, each name once.
 
-    The message is given where all failures have the same. `more` is how many other pods there are, counted by name.
+    `message` is set if all failures have the same. `more` is how many other pods there are, counted by name.
     """
 
     reason: str = ""
@@ -248,30 +248,30 @@ class Cause(View):
 
 
 class Causes(View):
-    """Why pods of a job failed or do not run: the causes of most of them first, and how many have none of these."""
+    """Why pods of a job failed or do not run: the commonest causes first, and how many pods have other causes."""
 
     groups: list[Cause] = []
     others: int = 0
 
     @property
     def text(self) -> str:
-        """`exit 1 · worker-0, worker-3; out of memory · ps-0; 3 more`; empty where there is none."""
+        """`exit 1 · worker-0, worker-3; out of memory · ps-0; 3 more`; "" if there is no cause."""
         return "; ".join([*(each.text for each in self.groups), *([f"{self.others} more"] if self.others else [])])
 
     @property
     def sentence(self) -> str:
-        """The text as a sentence; empty where there is none."""
+        """The text as a sentence; "" if there is no cause."""
         text = self.text
         return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def written(causes: Causes) -> dict[str, Any] | None:
-    """Return the field of a status; None where there is no cause, so that it is taken away."""
+    """Return the value of the status field; None, which removes it, if there is no cause."""
     return msgspec.to_builtins(causes) if causes.groups else None
 
 
 def in_status(status: Mapping[str, Any]) -> Causes:
-    """Return the causes in a job's status; none where they cannot be read."""
+    """Return the causes in a job's status; empty if there are none or they cannot be read."""
     try:
         return msgspec.convert(status.get(FIELD) or {}, Causes)
     except msgspec.ValidationError:
@@ -279,9 +279,9 @@ def in_status(status: Mapping[str, Any]) -> Causes:
 
 
 def summed_up(failures: Iterable[Failure], more: int = 0) -> Causes:
-    """Return why pods failed, MOST_CAUSES at most, the causes of most pods first, with pods in the order of their names.
+    """Return why pods failed: at most MOST_CAUSES, the commonest first, each with its pods in the order of their names.
 
-    `more` is how many pods failed besides those that are given.
+    `more` is how many pods failed besides these.
     """
     groups = sorted(_alike(failures), key=lambda group: (-len(group), _natural(group[0])))
     found = [_cause(group) for group in groups[:MOST_CAUSES]]
@@ -291,12 +291,12 @@ def summed_up(failures: Iterable[Failure], more: int = 0) -> Causes:
 
 
 def _alike(failures: Iterable[Failure]) -> Iterator[list[Failure]]:
-    """Part failures by what is said of them, each part in the order of its pods."""
+    """Group failures by their words, each group in the order of its pods."""
     by_words: dict[str, list[Failure]] = {}
     for failure in failures:
         by_words.setdefault(failure.why, []).append(failure)
     for alike in by_words.values():
-        # Failures are parted by their messages where the pods of each task have one; else all have none.
+        # Group by message if all pods of a task have the same message; otherwise drop the messages.
         is_of_tasks = len({(each.task, each.message) for each in alike}) == len({each.task for each in alike})
         by_message: dict[str, list[Failure]] = {}
         for each in alike:
@@ -321,6 +321,6 @@ def _cause(group: Sequence[Failure]) -> Cause:
 
 
 def _natural(failure: Failure) -> tuple[str, int, str]:
-    """Put worker-2 before worker-10."""
+    """Return a sort key that puts worker-2 before worker-10."""
     stem, _, number = failure.pod.rpartition("-")
     return (stem, int(number), "") if number.isascii() and number.isdigit() else (failure.pod, -1, failure.why)

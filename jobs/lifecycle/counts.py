@@ -1,4 +1,4 @@
-"""How many pods of a job are in which phase."""
+"""How many of a job's pods are in each phase."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Counts(Struct):
     failed: int = 0
     unknown: int = 0
     terminating: int = 0
-    idle: int = 0  # in phase Running, though no container of theirs does; no counter of the status
+    idle: int = 0  # in phase Running without a running container; not a counter of the status
 
     def sum_up(self) -> None:
-        """Bring the totals in line with the tasks."""
+        """Compute the totals from the tasks."""
         totals = dict.fromkeys(_PHASES, 0)
         for phases in self.tasks.values():
             for phase, number in phases.items():
@@ -39,7 +39,7 @@ class Counts(Struct):
         self.sum_up()
 
     def end(self, task: str, phase: str) -> None:
-        """Count a pod of a task, which was counted in a phase, as terminating from here on."""
+        """Count a pod of a task, so far counted in `phase`, as terminating."""
         phases = self.tasks.get(task, {})
         if phases.get(phase):
             phases[phase] -= 1
@@ -57,7 +57,7 @@ class Counts(Struct):
 
     @property
     def present(self) -> int:
-        """How many pods there are, those being deleted among them."""
+        """How many pods exist, including those being deleted."""
         return self.pending + self.started + self.unknown + self.terminating
 
     def fields(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class Dependency(Struct, frozen=True):
 
 
 class Deadlock(NamedTuple):
-    """Why a gang can never start: the task that it needs and that waits for it, both in words, and the minAvailable that would do."""
+    """Why a gang can never start: a task that it needs and that waits for it, why, and a minAvailable that would work."""
 
     task: str
     why: str
@@ -26,10 +26,10 @@ class Deadlock(NamedTuple):
 
 
 def cycle(waits_for: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the tasks of a circle in the order they wait for each other, or an empty list."""
+    """Return the tasks of a circle in the order in which they wait, with the first again at the end; [] if there is none."""
     done: set[str] = set()
     for start in waits_for:
-        # Names on `path` are being visited; meeting one again closes a circle.
+        # `path` holds the names being visited; meeting one of them again closes a circle.
         path = {} if start in done else {start: iter(waits_for[start])}
         while path:
             current = next(reversed(path))
@@ -48,7 +48,7 @@ def cycle(waits_for: Mapping[str, Iterable[str]]) -> list[str]:
 def may_start(
     task: str, dependencies: Mapping[str, Dependency], tasks: Mapping[str, Task], ready: Mapping[str, int]
 ) -> bool:
-    """Say whether a task's pods may be made; `ready` counts the pods of each task that are ready or succeeded."""
+    """Tell whether a task's pods may be made; `ready` counts the pods of each task that are ready or succeeded."""
     wanted = dependencies.get(task)
     if wanted is None:
         return True
@@ -62,7 +62,7 @@ def waiting_tasks(
     named: Mapping[str, int],
     ready: Mapping[str, int],
 ) -> Iterator[str]:
-    """Yield `task b waits for a and c` for each task that lacks pods because of others; `named` counts the pods it has."""
+    """Yield `task b waits for a and c` for each task that lacks pods because of others; `named` counts each task's pods."""
     for name, wanted in dependencies.items():
         lacks_pods = name in tasks and named.get(name, 0) < tasks[name].replicas
         if lacks_pods and not may_start(name, dependencies, tasks, ready):
@@ -74,16 +74,16 @@ def _waits(task: str, wanted: Dependency) -> str:
 
 
 def first_tasks(tasks: Sequence[Task], dependencies: Mapping[str, Dependency]) -> list[Task]:
-    """Return the tasks whose pods are made when no pod runs yet."""
+    """Return the tasks whose pods are made before any pod runs."""
     by_name = {task.name: task for task in tasks}
     return [task for task in tasks if may_start(task.name, dependencies, by_name, {})]
 
 
 def never_starts(tasks: Sequence[Task], dependencies: Mapping[str, Dependency], min_available: int) -> bool:
-    """Say whether the gang needs pods that are made only once the gang runs.
+    """Tell whether the gang needs pods that are made only once the gang runs.
 
-    The minimum is minAvailable pods of any tasks; each task's own minimum counts as well unless
-    these are more than minAvailable together (design §4; `scheduler.gangs.gang_layout`).
+    The gang's minimum is minAvailable pods of any tasks; each task's own minimum counts too, unless together they exceed
+    minAvailable (design §4; `scheduler.gangs.gang_layout`).
     """
     first = first_tasks(tasks, dependencies)
     if sum(task.replicas for task in first) < min_available:
@@ -93,13 +93,13 @@ def never_starts(tasks: Sequence[Task], dependencies: Mapping[str, Dependency], 
 
 
 def deadlock(tasks: Sequence[Task], dependencies: Mapping[str, Dependency], min_available: int) -> Deadlock | None:
-    """Return why a gang of tasks that wait for each other can never start; None where it can, or lacks pods without that."""
+    """Return why a gang can never start because of task dependencies; None if it can, or if another rule refuses it."""
     if not dependencies or not never_starts(tasks, dependencies, min_available):
         return None
     first = first_tasks(tasks, dependencies)
     late = next((task.name for task in tasks if task not in first), None)
     if late is None:
-        return None  # the tasks are too small for minAvailable, which is refused
+        return None  # the tasks have fewer pods than minAvailable, which admission refuses
     why = (
         f"{_waits(late, dependencies[late])}, and nothing starts "
         f"without {late}, as minAvailable {min_available} needs them at the same time"

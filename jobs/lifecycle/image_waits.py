@@ -1,4 +1,4 @@
-"""Why pods wait for an image, and what helps: pure. The reasons are a kubelet's, what follows them is what the registry said."""
+"""Why pods wait for an image, and what helps. Reasons are the kubelet's; the message after them is the registry's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TRIED = "It is tried again by itself, at most every 5 minutes."
 
 
 class ImageWait(NamedTuple):
-    """That pods wait for an image: which one, what was said, and what helps; `pods` is how many of those that are shown."""
+    """An image that pods wait for, the registry's message, and what helps; `pods` is how many of the shown pods wait."""
 
     image: str
     message: str
@@ -47,14 +47,14 @@ class ImageWait(NamedTuple):
 
 
 def registry_message(message: str) -> str:
-    """Return what the registry or the engine said, without the words of a kubelet before it."""
+    """Return the message of the registry or the engine, without the kubelet's words before it."""
     return re.sub(
         r'^(Back-off pulling image "[^"]*": )?(ErrImagePull: )?(failed to pull image "[^"]*": )?', "", message
     )
 
 
 def remedy(reason: str, message: str, *, elsewhere: bool = False) -> str:
-    """Return what helps a pod that waits for a reason and with a message; elsewhere: another cluster runs it, which needs images."""
+    """Return what helps a pod that waits for its image; `elsewhere`: another cluster runs it, where it cannot do without."""
     if reason == NO_NAME:
         return "Correct the image's name in a new job: registry/path:tag in lower case."
     if reason == NEVER:

@@ -1,4 +1,4 @@
-"""What a job's status says about it, in sentences with numbers."""
+"""The messages in a job's status: sentences with numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kube.kinds.batch import Action
 
 
 class Text(NamedTuple):
-    """What a status says about its job: a summary, and why pods failed or do not run.
+    """The text of a job's status: a summary, and why pods failed or do not run.
 
-    `next` is what is still to happen, or to be done by somebody.
+    `next` is what is still to happen, or what somebody has to do; "" for nothing.
     """
 
     summary: str
@@ -25,28 +25,28 @@ class Text(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The summary and the causes; these mostly first, as a list may show the beginning alone."""
+        """The causes and the summary; the causes mostly come first, since a list may show only the beginning."""
         why = self.causes.sentence
         return " ".join(filter(None, (self.summary, why) if self.is_cause_last else (why, self.summary)))
 
     @property
     def whole(self) -> str:
-        """The message, and what is still to happen or to be done."""
+        """The message followed by `next`."""
         return f"{self.message} {self.next}".rstrip()
 
 
 def pods(number: int) -> str:
-    """Write a number of pods: `1 pod`, `2 pods`."""
+    """Return a number of pods in words: `1 pod`, `2 pods`."""
     return f"{number} pod" if number == 1 else f"{number} pods"
 
 
 def are(number: int, total: int) -> str:
-    """Write a part of the pods with its verb: `1 of 4 pods is`, `2 of 4 pods are`, `0 of 1 pod is`."""
+    """Return how many of the pods, with a verb: `1 of 4 pods is`, `2 of 4 pods are`, `0 of 1 pod is`."""
     return f"{number} of {pods(total)} {'is' if 1 in (number, total) else 'are'}"
 
 
 def progress(s: Situation) -> Text:
-    """Say how far the pods are."""
+    """Say how many pods are in which state."""
     return Text(_progress(s))
 
 
@@ -66,17 +66,17 @@ def _progress(s: Situation) -> str:
 
 
 def waiting_for_queue(s: Situation) -> Text:
-    """Say that the scheduler has not looked at the job."""
+    """Say that the job waits for admission to its queue."""
     return Text(f"Waiting for the scheduler to admit the job's {pods(s.min_available)} to the queue.")
 
 
 def unschedulable(s: Situation) -> Text:
-    """Give the scheduler's explanation, then the numbers: where room is short, the end is cut."""
+    """Give the scheduler's explanation, then the numbers: where space is short, the end is cut."""
     return Text(f"{s.waiting} {are(s.running, s.replicas)} running; minAvailable is {s.min_available}.")
 
 
 def refused(s: Situation) -> Text:
-    """Give the refusal, and say whether it keeps the whole job or only more of it from being."""
+    """Give the refusal, and say whether all of the job's pods are refused or only more of them."""
     if s.counts.pending or s.counts.started:
         return Text(f"{_progress(s)} More are not made: {s.refused}.")
     return Text(f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}.")
@@ -93,7 +93,7 @@ def obstacles(s: Situation) -> Causes:
 
 
 def plugin_blocked(s: Situation) -> Text:
-    """Name an object that a plugin cannot make because somebody else's has its name."""
+    """Name an object that a plugin cannot make because another owner's object has its name."""
     return Text(
         f"{_progress(s)} {s.blocked[0]} has a name that a plugin of this job needs, and belongs to something else; "
         "delete it, or submit the job under another name."
@@ -101,14 +101,14 @@ def plugin_blocked(s: Situation) -> Text:
 
 
 def names_taken(s: Situation) -> Text:
-    """Name a pod that stands in the way."""
+    """Name another owner's pod that has the name of a pod of the job."""
     return Text(
         f"{_progress(s)} Pod {s.foreign_names[0]} has the name of a pod of this job and belongs to something else; delete it."
     )
 
 
 def waiting_for_tasks(s: Situation) -> Text:
-    """Name the tasks without pods and those that they wait for, and say so where these can never be ready any more."""
+    """Name the tasks without pods and those that they wait for, and say so if these can no longer become ready."""
     listed = "; ".join(s.waiting_tasks)
     text = f"{_progress(s)} {listed[0].upper()}{listed[1:]}."
     counts = s.counts
@@ -123,7 +123,7 @@ def deadlock(s: Situation) -> Text:
 
 
 def no_replicas(_: Situation) -> Text:
-    """Say why nothing happens."""
+    """Say that the job has no pods to run."""
     return Text("Every task has 0 replicas; raise a task's replicas or delete the job.")
 
 
@@ -155,21 +155,21 @@ def outcome(s: Situation) -> Text:
 
 
 def retries_used_up(s: Situation) -> Text:
-    """Say that the job is not tried again."""
+    """Say that the job failed because its retries are used up."""
     restarted = f"The job was restarted {retries.times(s.retry_count, s.max_retry)}"
     summary = f"{restarted}; instead of restart {s.retry_count} it failed, as maxRetry is {s.max_retry}."
     return Text(summary, causes=_failures(s))
 
 
 def restarted(s: Situation) -> Text:
-    """Say that another run starts, who asked for it, and how many there may be."""
+    """Say that another run starts, who asked for it, and how many restarts are used up."""
     used = retries.used(s.retry_count, s.max_retry)
     restarted = _restarted(s)
     return Text(f"{restarted}: {used}." if restarted else f"Starting again; {used}.")
 
 
 def _restarted(s: Situation) -> str:
-    """`Restarted on request, which counts as a retry`; empty where nothing says who asked for a restart."""
+    """`Restarted on request, which counts as a retry`; "" if it is not known who asked for a restart."""
     if s.by is None or s.by.action is Action.RESUME_JOB:
         return ""
     return f"Restarted {_clause(s.by)}{'' if s.by.is_policy else ', which counts as a retry'}"
@@ -184,7 +184,7 @@ def _clause(by: Requester) -> str:
 
 
 def ending(what: str) -> Callable[[Situation], Text]:
-    """Return what says that the pods of a job end, what is done to it (`Suspended`), and who asked for that."""
+    """Return the function whose text says what is done to the job (`Suspended`), who asked for it, and that its pods end."""
 
     def text(s: Situation) -> Text:
         left = s.counts.terminating + s.counts.pending + s.counts.running
@@ -202,7 +202,7 @@ def restarting(s: Situation) -> Text:
 
 
 def resuming(s: Situation) -> Text:
-    """Say that a suspended job goes on."""
+    """Say that a suspended job was resumed."""
     if not s.counts.terminating:
         return Text("The job was resumed and starts again.")
     return Text("The job was resumed.", _before_the_next(s))
@@ -214,17 +214,17 @@ def _before_the_next(s: Situation) -> str:
 
 
 def aborted(s: Situation) -> Text:
-    """Say what a suspended job had done, and how it goes on."""
+    """Say how far a suspended job had come, and how to resume it."""
     return _ended_with(s, f"suspended{_by_policy(s)}", "Resume it to run it from the start.")
 
 
 def completed(s: Situation) -> Text:
-    """Say what a job had done that was called complete, and by whom."""
+    """Say how far a job had come when it was completed, and by whom."""
     return _ended_with(s, f"completed{f' {_clause(s.by)}' if s.by else ''}")
 
 
 def terminated(s: Situation) -> Text:
-    """Say what a job had done that was ended for good."""
+    """Say how far a job had come when it was terminated."""
     return _ended_with(s, f"terminated{_by_policy(s)}")
 
 
@@ -254,6 +254,6 @@ def _ended(s: Situation) -> str:
 
 
 def _failures(s: Situation) -> Causes:
-    """Return how pods failed, or where none did what kept them from running."""
+    """Return how pods failed; if none did, what kept them from running."""
     summed_up = causes.summed_up(s.failures, max(s.counts.failed - len(s.failures), 0))
     return summed_up if summed_up.groups else s.obstacles_before

@@ -1,12 +1,9 @@
 """What a job does in each phase, and which phase comes next, as tables.
 
-A row of `STEPS` answers "in this phase, asked for this action": bring the pods in line with the spec (SYNC) or end them
-(KILL), then go through the rules, the first that holds decides the phase with its reason and message. `TRANSITIONS`
-lists the moves there are (reference: volcano-job §2.5, §2.7); a rule that would make another one is a defect and
-raises.
-
-A column is an action, in rows `(phase, action) → Step` (reference: volcano-job §2.6). What is not in the table is
-answered by the phase's SyncJob row, as Volcano does.
+`STEPS` maps a phase and a requested action to a step (reference: volcano-job §2.6): bring the pods in line with the spec
+(SYNC) or end them (KILL), then try the rules in order; the first that holds decides the phase with its reason and
+message. An action that is not in the phase's row gets its SyncJob step, as in Volcano. `TRANSITIONS` lists the allowed
+changes of phase (reference: volcano-job §2.5, §2.7); a rule that makes another one is a defect and raises ValueError.
 """
 
 from __future__ import annotations
@@ -22,18 +19,18 @@ from kube import pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import ENDED
 
-RUNS = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)  # in which a job is to come to an end by itself
+RUNS = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)  # the job is not being ended for good
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
-DELETED = "Deleted"  # stands among the phases for a job that is no more
-WAITING_FOR_QUEUE = "WaitingForQueue"  # the reason of a job whose pod group is not let in yet
-UNSCHEDULABLE = "Unschedulable"  # the reason of a job whose pod group has no place
+DELETED = "Deleted"  # shown as the phase of a job that was deleted
+WAITING_FOR_QUEUE = "WaitingForQueue"  # the reason of a job whose pod group is not admitted yet
+UNSCHEDULABLE = "Unschedulable"  # the reason of a job whose pod group cannot be placed
 TASK_DEADLOCK = "TaskDeadlock"  # the reason of a job whose gang needs pods that are made only once it runs
-RETRIES_USED_UP = "RetriesUsedUp"  # the reason of a job that was to restart once too often
-SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
+RETRIES_USED_UP = "RetriesUsedUp"  # the reason of a job that failed instead of restarting once more
+SOFT = frozenset(ENDED)  # phases of the pods that a kill leaves for their logs
 
 
 class PhaseRule(NamedTuple):
-    """When it holds, the job goes to a phase, or keeps the one it has, for a reason told in words."""
+    """When the rule holds, the job enters `phase`, or keeps its phase (None), with a reason and a text."""
 
     when: Callable[[Situation], bool]
     phase: JobPhase | None
@@ -42,7 +39,7 @@ class PhaseRule(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The phase that follows, and why; an empty reason leaves reason and text as they are."""
+    """The next phase, and why; an empty reason leaves the status' reason and message as they are."""
 
     phase: JobPhase
     reason: str
@@ -50,7 +47,7 @@ class Decision(NamedTuple):
 
 
 class Procedure(Enum):
-    """What is done to the pods before the rules are asked."""
+    """What is done to the pods before the rules are tried."""
 
     SYNC = "sync"
     KILL = "kill"
@@ -58,12 +55,12 @@ class Procedure(Enum):
 
 
 class Step(NamedTuple):
-    """What an action means in a phase."""
+    """What an action does in a phase."""
 
     procedure: Procedure
     rules: tuple[PhaseRule, ...]
-    retain: frozenset[str] = frozenset()
-    why: str = "the job is over"  # what is said about the pods that end
+    retain: frozenset[str] = frozenset()  # phases of pods that a kill leaves
+    why: str = "the job is over"  # why the pods end, for their event
     is_retry: bool = False
 
 
@@ -76,12 +73,12 @@ PENDING_RULES = (
     PhaseRule(
         lambda s: s.min_available <= s.counts.started,
         JobPhase.RUNNING,
-        "PodsRunning",  # what a job that runs goes on saying, so that it is said once
+        "PodsRunning",  # the same reason as in RUNNING_RULES, so that it is reported once
         messages.progress,
     ),
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
-    # The scheduler only counts the pods that are not there; why they are not is known here.
+    # Before the scheduler's reason: it only counts missing pods, and here it is known why they are missing.
     PhaseRule(lambda s: bool(s.waiting_tasks and s.deadlock), None, TASK_DEADLOCK, messages.deadlock),
     PhaseRule(lambda s: not s.admitted and not s.waiting, None, WAITING_FOR_QUEUE, messages.waiting_for_queue),
     PhaseRule(lambda s: bool(s.waiting), None, UNSCHEDULABLE, messages.unschedulable),
@@ -150,7 +147,7 @@ def _is_over(s: Situation) -> bool:
 
 
 def _until_ended(what: str, *ended: PhaseRule) -> tuple[PhaseRule, ...]:
-    """Rules of a phase that only waits for its pods to end (AliveEval); what is done to the job is one word."""
+    """Return the rules of a phase that only waits for its pods to end (AliveEval); `what` is done to the job: `Suspended`."""
     return (*ended, PhaseRule(always, None, "WaitingForPodsToEnd", messages.ending(what)))
 
 
@@ -163,16 +160,16 @@ def _kill(
     retain: frozenset[str] = SOFT,
     is_retry: bool = False,
 ) -> Step:
-    """Return the step that ends all pods and goes to a phase whatever is found."""
+    """Return the step that ends all pods and always enters `phase`."""
     return Step(Procedure.KILL, (PhaseRule(always, phase, reason, text),), retain, why, is_retry)
 
 
 _SUSPENDED, AGAIN = "the job is suspended", "the job starts again"
 RESTART = _kill(JobPhase.RESTARTING, "RestartRequested", messages.restarting, AGAIN, retain=frozenset(), is_retry=True)
 RESTART_TARGET = RESTART._replace(procedure=Procedure.KILL_TARGET)
-# Resuming uses up no retry, and keeps no pod of the run before (reference: volcano-job §10, Q-7, Q-22).
+# Resuming uses no retry, and keeps no pod of the previous run (reference: volcano-job §10, Q-7, Q-22).
 RESUME = _kill(JobPhase.RESTARTING, "Resumed", messages.resuming, AGAIN, retain=frozenset())
-# A job that is restarting heeds no action; it ends its pods once more (reference: volcano-job §10, Q-13).
+# A restarting job ignores what an action asks for and only ends its pods once more (reference: volcano-job §10, Q-13).
 RESTART_ANEW = Step(Procedure.KILL, RESTARTING_RULES, why=AGAIN)
 _ALIVE = {
     Action.RESTART_JOB: RESTART,
@@ -251,7 +248,7 @@ TRANSITIONS: dict[JobPhase, frozenset[JobPhase]] = {
 
 
 def phase_of(written: str) -> JobPhase:
-    """Read a status' phase; an empty or unknown one is Pending (reference: volcano-job §2.1)."""
+    """Return the phase of a status; an empty or unknown one is Pending (reference: volcano-job §2.1)."""
     try:
         return JobPhase(written)
     except ValueError:
@@ -259,13 +256,13 @@ def phase_of(written: str) -> JobPhase:
 
 
 def step_for(phase: JobPhase, action: Action = Action.SYNC_JOB) -> Step:
-    """Return what an action means in a phase."""
+    """Return the step of an action in a phase: that of SyncJob if the action has none."""
     row = STEPS[phase]
     return row.get(action, row[Action.SYNC_JOB])
 
 
 def action_of(written: str) -> Action | None:
-    """Read a Command's action; None for what is no action of a job."""
+    """Return a Command's action; None if it is not an action of a job."""
     try:
         action = Action(written)
     except ValueError:
@@ -274,7 +271,7 @@ def action_of(written: str) -> Action | None:
 
 
 def decide(phase: JobPhase, rules: tuple[PhaseRule, ...], situation: Situation) -> Decision:
-    """Return the decision of the first rule that holds."""
+    """Return the decision of the first rule that holds; raise ValueError if TRANSITIONS does not allow it."""
     rule = next(rule for rule in rules if rule.when(situation))
     following = rule.phase or phase
     if following != phase and following not in TRANSITIONS[phase]:

@@ -1,8 +1,8 @@
-"""Which action answers what happened to a job (reference: volcano-job §3.4).
+"""Which action answers an event of a job (reference: volcano-job §3.4).
 
-A policy answers events or one exit code with an action, at once or after a while. The policies of the task that
-something happened to are asked first, in their order, then those of the job: so a task's policies do not switch the
-job's off, event by event.
+A policy answers events or one exit code with an action, at once or after a delay. The policies of the event's task are
+tried first, in their order, then those of the job: so a task's policies only override the job's for the events that they
+answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kube.kinds.batch import Action, JobEvent
 
-# What `*` stands for, and all that a policy may answer (reference: volcano-job §3.1).
+# The events that `*` stands for, and the only ones that a policy may answer (reference: volcano-job §3.1).
 ANSWERED = frozenset(
     {
         JobEvent.POD_FAILED,
@@ -27,7 +27,7 @@ ANSWERED = frozenset(
 
 
 class Policy(Struct, frozen=True):
-    """One answer: `events` is empty where `exit_code` is what it answers."""
+    """One policy: it answers `events`, or `exit_code` if that is not None."""
 
     action: Action
     events: frozenset[JobEvent] = frozenset()
@@ -38,7 +38,7 @@ class Policy(Struct, frozen=True):
     def answers(self) -> frozenset[JobEvent]:
         """The events that can lead to the action.
 
-        A pod that is Pending at once is nothing: PodPending is answered only after a while.
+        PodPending is only answered with a delay, since every pod is Pending at first.
         """
         if self.exit_code is not None:
             return frozenset({JobEvent.POD_FAILED})
@@ -46,9 +46,9 @@ class Policy(Struct, frozen=True):
         return answered if self.delay_ms else answered - {JobEvent.POD_PENDING}
 
     def fits(self, event: JobEvent, exit_codes: Collection[int]) -> bool:
-        """Say whether the policy answers an event, with the exit codes of the pod that it happened to.
+        """Tell whether the policy answers an event of a pod with these exit codes.
 
-        Any container's code counts, those of init containers too, as for Kubernetes' podFailurePolicy.
+        The exit code of any container counts, also of an init container, as for Kubernetes' podFailurePolicy.
         """
         return event in self.answers and (self.exit_code is None or self.exit_code in exit_codes)
 
@@ -56,5 +56,5 @@ class Policy(Struct, frozen=True):
 def choose(
     of_task: Sequence[Policy], of_job: Sequence[Policy], event: JobEvent, exit_codes: Collection[int] = ()
 ) -> Policy | None:
-    """Return the policy that answers an event, None where nothing does."""
+    """Return the first policy that answers an event, the task's before the job's; None if none does."""
     return next((policy for policy in (*of_task, *of_job) if policy.fits(event, exit_codes)), None)

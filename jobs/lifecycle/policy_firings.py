@@ -1,4 +1,4 @@
-"""A policy that fired, as data: the Event that tells of it in a sentence carries it as an annotation."""
+"""A policy that fired, as data: an annotation of the Event whose message says it in a sentence."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ANNOTATION = "ui.volcano.sh/policy-firing"
 
 
 class PolicyFiring(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The event that a policy answered, what happened, the action, and after how long it follows.
+    """The event that a policy answered, what happened, the action, and its delay.
 
-    `pod` is the name of the pod that it happened to, the last one where it happened to many, and `exit_code` the one
-    with which that failed, the first of several; empty and None where there is none.
+    `pod` is the name of the pod that it happened to, the last one of several, "" for none. `exit_code` is the one with
+    which that pod failed, the first of several, None for none.
     """
 
     event: JobEvent
@@ -28,7 +28,7 @@ class PolicyFiring(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
     @property
     def delay(self) -> str:
-        """The delay as a duration, `1m0s`; empty where there is none."""
+        """The delay as a duration, `1m0s`; "" if there is none."""
         return meta.duration_text(self.delay_ms) if self.delay_ms else ""
 
     @property
@@ -42,12 +42,12 @@ _decoder = msgspec.json.Decoder(PolicyFiring)
 
 
 def as_annotations(firing: PolicyFiring | None) -> dict[str, str]:
-    """Return the annotations of the Event that tells of a firing; none for any other Event."""
+    """Return the annotations of an Event that reports a firing; {} for None."""
     return {} if firing is None else {ANNOTATION: msgspec.json.encode(firing).decode()}
 
 
 def of_event(event: Event) -> PolicyFiring | None:
-    """Return the firing that an Event tells of; None for another one, and for an annotation that cannot be read."""
+    """Return the firing that an Event reports; None if it reports none or its annotation cannot be read."""
     written = event.metadata.annotations.get(ANNOTATION)
     if not written:
         return None

@@ -1,4 +1,4 @@
-"""How far a gang has come: the numbers that stand beside a job wherever it appears."""
+"""How far a gang has come: the numbers shown beside a job."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from kube.kinds.batch import JobPhase
 from kube.pod_health import Health
 
 STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
-ENDING = STOPPED | {JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING}  # no pod is waited for
-# What a job that ran comes to when it does no more.
+ENDING = STOPPED | {JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING}  # no pod starts any more
+# The phases in which a job that ran no longer runs.
 _LEFT = STOPPED | {JobPhase.PENDING, JobPhase.RESTARTING}
-_BEFORE_A_RUN = (JobPhase.RESTARTING, JobPhase.ABORTED)  # another run begins when the job waits again
-FIRST_WAIT_MS = 2000  # a new job waits as soon as the controller has seen it
+_BEFORE_A_RUN = (JobPhase.RESTARTING, JobPhase.ABORTED)  # Pending after one of these begins another run
+FIRST_WAIT_MS = 2000  # a new job becomes Pending within this time of its creation, when the controller has seen it
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Pods of a job, or of one task, by what they are doing; minimum is how many must start together."""
+    """How many pods of a job, or of one task, are in which state; `minimum` is how many must start together."""
 
     total: int
     minimum: int
@@ -36,13 +36,13 @@ class Progress:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether pods differ in what they are doing, so that a bar of them says something."""
+        """Whether pods are in different states, so that a bar of them is informative."""
         waiting = 0 if self.is_finished else self.waiting
         return sum(number > 0 for number in (self.running, self.succeeded, self.failed, waiting)) > 1
 
     @property
     def short(self) -> str:
-        """`3/4`: running of needed, or succeeded of all once the job is over."""
+        """`3/4`: running or succeeded of the minimum, or succeeded of all once the job is over."""
         if self.is_finished:
             return f"{self.succeeded}/{self.total}"
         return f"{self.running + self.succeeded}/{self.minimum}"
@@ -74,9 +74,9 @@ class Progress:
 
 
 def of_job(job: Job, deleted: int = 0, health: Health | None = None) -> Progress:
-    """Return the progress of a whole job: those of its pods run of which its health says so, not all in that phase.
+    """Return the progress of a whole job; `health`, if given, says how many pods really run of those in phase Running.
 
-    Of one that was deleted (at `deleted`, in ms) nothing runs.
+    No pod of a deleted job (at `deleted`, in ms; 0: not deleted) runs.
     """
     status = job.status
     return Progress(
@@ -90,7 +90,7 @@ def of_job(job: Job, deleted: int = 0, health: Health | None = None) -> Progress
 
 
 def of_tasks(job: Job, idle: Sequence[str] = ()) -> list[tuple[str, Progress]]:
-    """Return each task's name and progress; idle are the tasks of pods in phase Running that do not run."""
+    """Return each task's name and progress; `idle` has the task of each pod in phase Running that does not run."""
     progresses = []
     for index, task in enumerate(job.spec.tasks):
         name = task.name or f"default{index}"
@@ -109,7 +109,7 @@ def of_tasks(job: Job, idle: Sequence[str] = ()) -> list[tuple[str, Progress]]:
 
 
 def of_past_tasks(job: Job, phases: Mapping[str, Sequence[str]]) -> list[tuple[str, Progress]]:
-    """Return each task's name and progress in a run that is over; `phases` are those that its pods came to, by task."""
+    """Return each task's name and progress in a run that is over; `phases` are the last phases of its pods, by task."""
     progresses = []
     for name, now in of_tasks(job):
         own = phases.get(name, ())
@@ -119,7 +119,7 @@ def of_past_tasks(job: Job, phases: Mapping[str, Sequence[str]]) -> list[tuple[s
 
 
 def of_past(tasks: Sequence[tuple[str, Progress]], minimum: int) -> Progress:
-    """Return the progress of a whole job in a run that is over, by that of its tasks."""
+    """Return the progress of a whole job in a run that is over, from that of its tasks."""
     every = [each for _, each in tasks]
     return Progress(
         total=sum(each.total for each in every),
@@ -132,21 +132,21 @@ def of_past(tasks: Sequence[tuple[str, Progress]], minimum: int) -> Progress:
 
 
 def display_phase(job: Job, deleted: int = 0) -> str:
-    """Return the phase to show; a deleted job (at `deleted`, in ms) goes on with nothing."""
+    """Return the phase to show: Deleted for a job that was deleted (at `deleted`, in ms) before it stopped."""
     return job.phase if not deleted or job.phase in STOPPED else DELETED
 
 
 class Ran(NamedTuple):
-    """How long a run has run: what is over, in ms, and since when it does now; None for what has not happened."""
+    """How long a run has run: the time that is over (ms), and since when it runs now (epoch ms); None for neither."""
 
     before: int | None = None
     since: int | None = None
 
 
 def ran(phases: Sequence[tuple[str, int]], begun: int = 0, ended: int | None = None) -> Ran:
-    """Return how long a run has run that began and ended at these times (ms), by the phases that its job came to.
+    """Return how long a run has run that began and ended at these times (epoch ms), by the phases that its job entered.
 
-    A job whose pods were evicted keeps what it ran before; one whose pods are being ended runs until they have.
+    Time before an eviction counts; a job whose pods are being ended runs until they have.
     """
     total, since = None, None
     for phase, at in phases:
@@ -162,19 +162,19 @@ def ran(phases: Sequence[tuple[str, int]], begun: int = 0, ended: int | None = N
 
 
 def phases_of(job: Job) -> list[tuple[str, int]]:
-    """Return the phases that a job came to by its status, which keeps the last time of each."""
+    """Return the phases that a job has been in, with the last time it entered each (epoch ms), from its status."""
     transitions = ((each.status, moment(each.last_transition_time)) for each in job.status.conditions)
     return [(phase, at) for phase, at in transitions if at is not None]
 
 
 def came_back(job: Job, created: int) -> bool:
-    """Tell whether a job that ran may have come back to wait: its status keeps the last time of each phase alone."""
+    """Tell whether a job that ran may have become Pending again: its status only keeps the last time of each phase."""
     waited = job.since(JobPhase.PENDING)
     return job.since(JobPhase.RUNNING) is not None and waited is not None and waited > created + FIRST_WAIT_MS
 
 
 def last_ran(phases: Sequence[tuple[str, int]], deleted: int = 0) -> Ran:
-    """Return how long the newest run of a job has run; one that began and waits only has not run."""
+    """Return how long the newest run of a job has run; a run that still waits has not run."""
     waited = max((at for phase, at in phases if phase == JobPhase.PENDING), default=0)
     begun = max((at for phase, at in phases if phase in _BEFORE_A_RUN and at <= waited), default=0)
     return ran(phases, begun, deleted or None)

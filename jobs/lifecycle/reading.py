@@ -1,4 +1,4 @@
-"""What the pages read of jobs, pods and pod groups: lean views, so that a page of thousands decodes fast."""
+"""The fields of jobs, pods and pod groups that pages read: small views, so that thousands of objects decode fast."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CREATOR = "ui.volcano.sh/created-by"
 SIMULATED = "simulated://"  # how the container ids of simulated nodes begin
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"
-TARGET = "DisruptionTarget"  # the condition of a pod that somebody ends for others' sake (Kubernetes' PodDisruptionConditions)
-BY_NODE = "TerminationByKubelet"  # the reason where its own node does: that is a failure of the pod
+TARGET = "DisruptionTarget"  # the condition of a pod that is evicted (Kubernetes' PodDisruptionConditions)
+BY_NODE = "TerminationByKubelet"  # its reason if the pod's own node ends it, which is a failure of the pod
 
 
 class Metadata(View):
@@ -57,7 +57,7 @@ class TaskSpec(View):
 
 
 class JobSpec(View):
-    """What a job wishes, as far as pages show it."""
+    """The part of a job's spec that pages show."""
 
     queue: str = ""
     min_available: int = 0
@@ -68,7 +68,7 @@ class JobSpec(View):
 
 
 class JobStatus(batch.JobStatus):
-    """How far a job has come."""
+    """A job's status with the causes of failures."""
 
     causes: Causes = Causes()
 
@@ -95,11 +95,11 @@ class Job(View):
 
     @property
     def creator(self) -> str:
-        """Who submitted the job, when it came through the door."""
+        """Who submitted the job through this server's API; "" if not known."""
         return self.metadata.annotations.get(CREATOR, "")
 
     def since(self, *phases: str) -> int | None:
-        """When the job last came to one of the phases, in ms; None if it never did."""
+        """Return when the job last entered one of the phases (epoch ms); None if it never did."""
         times = [
             moment(condition.last_transition_time) for condition in self.status.conditions if condition.status in phases
         ]
@@ -125,7 +125,7 @@ class Waiting(View):
 
 
 class ContainerState(View):
-    """One of the three is given."""
+    """The state of a container: one of the three is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -137,7 +137,7 @@ class Device(View):
 
 
 class Devices(View):
-    """The devices that a container has of one resource."""
+    """The devices of one resource that a container has."""
 
     resources: list[Device] = []
 
@@ -195,19 +195,19 @@ class Pod(View):
 
     @property
     def devices(self) -> list[str]:
-        """The ids of the devices that the pod's containers have; how they do is on the page of its node."""
+        """The ids of the devices that the pod's containers have; their health is on the page of the node."""
         allocated = (each for one in self.status.container_statuses for each in one.allocated_resources_status)
         return list(dict.fromkeys(device.resource_id for each in allocated for device in each.resources))
 
     @property
     def obstacle(self) -> Failure | None:
-        """What keeps the pod from running although it has its node."""
+        """What keeps the pod from running although it is bound to a node; None if nothing does."""
         is_ending = bool(self.metadata.deletion_timestamp)
         return causes.start_obstacle(self.metadata.name, self.task, self.status, is_ending=is_ending)
 
     @property
     def obstacle_word(self) -> str:
-        """The same in a word or two, beside the phase: `crash-looping`; empty where nothing does."""
+        """The obstacle in a word or two, beside the phase: `crash-looping`; "" if there is none."""
         return pod_health.TEXTS[self.obstacle.obstacle] if self.obstacle else ""
 
     @property
@@ -216,12 +216,12 @@ class Pod(View):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the pod was asked to end before it had: only then is it given time for that (reference: api §2.4)."""
+        """Whether the pod was deleted before it had ended: only then does it get a grace period (reference: api §2.4)."""
         return bool(self.metadata.deletion_timestamp and self.metadata.deletion_grace_period_seconds)
 
     @property
     def evicted(self) -> int | None:
-        """When the pod was asked to end so that others get its room, or its node is left, in ms."""
+        """When the pod was evicted, for other pods or from its node (epoch ms); None if it was not."""
         for condition in self.status.conditions:
             if condition.type == TARGET and condition.status == "True" and condition.reason != BY_NODE:
                 return moment(condition.last_transition_time)
@@ -229,17 +229,17 @@ class Pod(View):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the pod runs on a clock, on a node that executes nothing."""
+        """Whether the pod is on a simulated node, which executes nothing."""
         return any(status.container_id.startswith(SIMULATED) for status in self.status.container_statuses)
 
     @property
     def trouble(self) -> str:
-        """What a row says below the pod's name: why, unless it is why the whole job waits."""
+        """What a row says below the pod's name: `why`, unless that is why the whole job waits."""
         return self.why if self.spec.node_name else ""
 
     @property
     def scheduled(self) -> int | None:
-        """When the pod got its node, in ms."""
+        """When the pod was bound to its node (epoch ms)."""
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "True":
                 return moment(condition.last_transition_time)
@@ -247,10 +247,10 @@ class Pod(View):
 
     @property
     def started(self) -> int | None:
-        """When the first container began, in ms; of one that was started again, when the node took the pod on.
+        """When the first container started (epoch ms); if containers were restarted, when the node accepted the pod.
 
-        A pod that its node has taken on may wait for long until a container begins, such as for its image, or end before:
-        it has not started.
+        A pod that its node has accepted may wait long for a container to start, for example for its image, or end before
+        that: it has not started, and this is None.
         """
         accepted = moment(self.status.start_time)
         if self.restarts and accepted is not None:
@@ -266,9 +266,10 @@ class Pod(View):
 
     @property
     def finished(self) -> int | None:
-        """When the last container ended, in ms; None while one may go on.
+        """When the last container ended (epoch ms); None while the pod has not ended.
 
-        Where that is not told, as of a pod that failed before a container began or with its node, it is the last change of its conditions.
+        If that is not known, as for a pod that failed before a container started or with its node, it is the last change
+        of the pod's conditions.
         """
         if not self.is_ended:
             return None
@@ -280,19 +281,19 @@ class Pod(View):
 
     @property
     def bad_exit_codes(self) -> tuple[int, ...]:
-        """The exit codes that are not 0 of the containers that have ended: what policies answer, and jobs are found by."""
+        """The nonzero exit codes of the containers that have ended: policies answer them, and jobs are searched by them."""
         init = self._ended(self.status.init_container_statuses)
         return causes.failure("", "", "", "", self._ended(), init).exit_codes
 
     @property
     def exit_code(self) -> int | None:
-        """The first exit code that is not 0, else 0; None while nothing has ended but init containers that did well."""
+        """The first nonzero exit code, else 0; None while no container has ended except init containers that succeeded."""
         codes = self.bad_exit_codes
         return codes[0] if codes else 0 if self._ended() else None
 
     @property
     def why(self) -> str:
-        """Why the pod is as it is, in the words of its node, scheduler or container."""
+        """Why the pod is in its state, in the words of its node, scheduler or container."""
         if self.status.message:
             return self.status.message
         for status in (*self.status.container_statuses, *self.status.init_container_statuses):
@@ -330,24 +331,24 @@ class PodGroup(View):
 
     @property
     def cause(self) -> Cause | None:
-        """What the group waits for, or pods beyond its minimum, as data; None where nothing does, or another scheduler decides."""
+        """What the group, or pods beyond its minimum, wait for, as data; None if nothing waits or for another scheduler."""
         return message.cause_of(self.status.conditions)
 
     @property
     def why(self) -> str:
-        """Why the group is not placed, in a sentence; empty when nothing holds it."""
+        """Why the group is not placed, in a sentence; "" if nothing holds it."""
         return words(self.status.conditions)[0]
 
     @property
     def volcano_text(self) -> str:
-        """What Volcano's scheduler would say of it; empty where it does say why the group is not placed, and when nothing holds it."""
+        """The text that Volcano's scheduler would write; "" if another scheduler wrote `why`, or if nothing holds the group."""
         return words(self.status.conditions)[1]
 
 
 def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
-    """Return the condition that says why a pod group is not placed; one that says nothing when nothing holds it.
+    """Return the condition that says why a pod group is not placed; an empty one if nothing holds it.
 
-    That room is kept for the group is told in words by another one, and some are no words at all.
+    The condition about the group's reservation is skipped, and so are conditions that hold data.
     """
     true = [each for each in conditions if each.status == "True" and each.type != reserved_room.CONDITION]
     true = [each for each in true if not each.type.startswith(pod_groups.DATA)]
@@ -356,14 +357,14 @@ def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
 
 
 def words(conditions: Sequence[meta_kinds.Condition]) -> tuple[str, str]:
-    """Return why a pod group is not placed, in a sentence, and what Volcano's scheduler would say beside it; empty when nothing holds it."""
+    """Return why a pod group is not placed, in a sentence, and the text that Volcano's scheduler would write, or "" for each."""
     found = holding(conditions)
     cause = message.cause_of(conditions) if found.type == message.UNSCHEDULABLE else None
     return message.parted(found.message, cause)
 
 
 def moment(text: str) -> int | None:
-    """Read a time of the API in ms; None when there is none."""
+    """Return a time of the API in epoch ms; None if it is empty or cannot be read."""
     try:
         return meta.parse_time(text) if text else None
     except ValueError:

@@ -1,6 +1,6 @@
-"""Who asked for what a job does to itself: a policy of its own, or somebody by a Command.
+"""Who asked for what a job is doing: one of its policies, or somebody by a Command.
 
-It stands in the job's status while the job ends its pods, so that the message of the end says it as well.
+The job's status holds it while the job ends its pods, so that the final message can say it too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIELD = "requestedBy"  # of the status
 
 
 class Source(StrEnum):
-    """By what something is asked of a job."""
+    """What asked the job for an action."""
 
     POLICY = "Policy"
     COMMAND = "Command"
@@ -27,7 +27,7 @@ class Source(StrEnum):
 class Requester(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Who asked, and for what.
 
-    Of a policy there is the event or the exit code that it answers, and the task where it happened to one.
+    For a policy, `event` or `exit_code` is what it answered, and `task` where that happened, "" for none.
     """
 
     source: Source
@@ -42,12 +42,12 @@ class Requester(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
 
 
 def written(by: Requester | None) -> dict[str, Any] | None:
-    """Return the field of a status; None where nobody is to be named, so that it is taken away."""
+    """Return the value of the status field; None, which removes it, for nobody."""
     return None if by is None else msgspec.to_builtins(by)
 
 
 def of_status(status: Mapping[str, Any]) -> Requester | None:
-    """Return who asked, by a job's status; None where that does not say, or in a way that cannot be read."""
+    """Return who asked, by a job's status; None if the status does not say or cannot be read."""
     try:
         return msgspec.convert(status.get(FIELD), Requester | None)
     except msgspec.ValidationError:

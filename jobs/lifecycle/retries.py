@@ -1,7 +1,7 @@
-"""Restarts counted as people count them: those that were made, of those that maxRetry allows.
+"""Restarts counted as people count them: those that were made, out of those that maxRetry allows.
 
-Volcano counts what is asked for: status.retryCount grows with every restart of the job or a part of it, by a policy or a Command
-(reference: volcano-job §2.7, Q-6), and a job whose count comes to maxRetry fails instead. So that last one was never made.
+Volcano counts requests: status.retryCount grows with every restart of the job or a part of it, by a policy or a Command
+(reference: volcano-job §2.7, Q-6), and when it reaches maxRetry the job fails instead. So the last restart is never made.
 """
 
 from __future__ import annotations

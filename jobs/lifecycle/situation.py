@@ -1,4 +1,4 @@
-"""What is found of a job in one round: its tasks' numbers, its pods counted, and what keeps it waiting."""
+"""The state of a job in one round: its tasks' sizes, the counts of its pods, and what keeps it waiting."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ class Task(Struct, frozen=True):
 
 
 class Situation(Struct, frozen=True, kw_only=True):
-    """What the rules look at."""
+    """The input of the phase rules."""
 
     tasks: tuple[Task, ...]
     counts: Counts
     min_available: int
     min_success: int | None = None
-    by: Requester | None = None  # who asked for what the job does to itself
+    by: Requester | None = None  # who asked for what the job is doing
     retry_count: int = 0
     max_retry: int = 3
-    admitted: bool = True  # the scheduler has let the pod group into its queue
+    admitted: bool = True  # the scheduler has admitted the pod group to its queue
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
-    failures: tuple[Failure, ...] = ()  # some of them, where many failed
-    obstacles: tuple[Failure, ...] = ()  # what keeps pods from running that have their nodes; of some, where it is many
-    stuck_pods: int = 0  # how many these pods are
+    failures: tuple[Failure, ...] = ()  # at most MOST_FAILURES of them
+    obstacles: tuple[Failure, ...] = ()  # what keeps bound pods from running; at most MOST_FAILURES of them
+    stuck_pods: int = 0  # how many such pods there are
     obstacles_before: Causes = Causes()  # what kept pods from running when they were last ended
-    refused: str = ""  # why the namespace's bounds let no more pods exist
-    blocked: tuple[str, ...] = ()  # objects of somebody else that have the names of what plugins make for the pods
+    refused: str = ""  # why limit ranges or quotas allow no more pods
+    blocked: tuple[str, ...] = ()  # objects of other owners that have the names of objects the pods need from plugins
     waiting_tasks: tuple[str, ...] = ()  # "task b waits for a": why tasks lack pods
     deadlock: str = ""  # why the gang needs pods that are made only once it runs, with the remedy
-    foreign_names: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
+    foreign_names: tuple[str, ...] = ()  # names of the job's pods that pods of other owners have
 
     @property
     def replicas(self) -> int:
@@ -52,25 +52,25 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def running(self) -> int:
-        """How many pods have a container that runs; for what a job does its phase counts them as Volcano does, by theirs."""
+        """How many pods have a running container; the phase rules count pods in phase Running instead, as Volcano does."""
         return self.counts.running - self.counts.idle
 
     @property
     def all_ended(self) -> bool:
-        """Every pod the job wants ran to an end."""
+        """Whether every pod that the job wants ran to an end."""
         return self.counts.ended == self.replicas
 
     @property
     def pods_outside(self) -> int:
-        """How many pods are missing because the pod group was sent back to wait for its queue, as after an eviction.
+        """How many pods are missing because the pod group waits for its queue again, as after an eviction.
 
-        Volcano leaves such a job Running, with no pod, until it is let in again; here they wait as pending pods do.
+        Volcano leaves such a job Running without pods until it is admitted again; here they count as pending pods.
         """
         return 0 if self.admitted else max(self.replicas - self.counts.present, 0)
 
     @property
     def short_task(self) -> Task | None:
-        """Return a task with too few successes, where the job asks for each task's minimum."""
+        """A task with fewer successes than its minimum, if the job requires each task's minimum; None for none."""
         if self.min_available < sum(task.needed for task in self.tasks):
             return None
         for task in self.tasks:

@@ -1,1 +1,1 @@
-"""What pods have printed, as people read it: lines of many logs in order of time, colours and links."""
+"""Logs of pods as people read them: lines of many logs in order of time, with colours and links."""

@@ -1,7 +1,7 @@
-"""Lines of many logs as one sequence, in the order of their times.
+"""Lines of many logs as one sequence, in order of time.
 
-Each log keeps its own order, also where its clock was set back, and nothing of it is left out: a line whose
-time is earlier than the one before it in its log follows that one.
+Each log keeps its own order, even if its clock was set back: a line with an earlier time than the line before it in the
+same log still follows that line. No line is left out.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-MOST_PIECES = 10  # times as many as lines are read
+MOST_PIECES = 10  # at most this many times as many pieces as lines are read
 
 
 class Printed(Protocol):
-    """A line, or a piece of one, as the order needs it: its time as logs write it, what was printed, and whether the line ends with it."""
+    """A line or a piece of one: its time as logs write it, what was printed, and whether the line ends here (`whole`)."""
 
     @property
     def time(self) -> str: ...
@@ -38,33 +38,33 @@ class Log(NamedTuple):
 
 
 class Entry(NamedTuple, Generic[L]):
-    """A line and whose it is."""
+    """A line and its log."""
 
     log: Log
     line: L
 
 
 class Newest(NamedTuple, Generic[L]):
-    """The last lines of many logs, the oldest first; is_cut when a limit left out older ones that were asked for."""
+    """The last lines of many logs, the oldest first; `is_cut`: a limit left out older lines that were asked for."""
 
     entries: list[Entry[L]]
     is_cut: bool
 
 
 def oldest_first(sequences: Iterable[Iterable[Entry[L]]]) -> Iterator[Entry[L]]:
-    """Yield the entries of all sequences by their times; each is read only as far as it is needed."""
+    """Yield the entries of all sequences in order of time; each sequence is read only as far as needed."""
     return merge(*sequences, key=lambda entry: entry.line.time)
 
 
 def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, since: str = "") -> Newest[L]:
-    """Return the last lines of logs, each of which is read backwards and only as far as it is needed.
+    """Return the last lines of logs; each log is read backwards, and only as far as needed.
 
-    At most so many lines of at most `size` bytes, and none before the time `since`; one is returned however long it is.
-    The pieces of a line count as one, so that an hour of a progress bar does not fill the page.
+    Return at most `lines` lines with `size` bytes in all, and none before the time `since`; the newest entry is returned
+    however long it is. The pieces of a line count as one line, so that an hour of a progress bar does not fill the page.
     """
     entries: list[Entry[L]] = []
     number = 0
-    # Of lines of one moment, those of the first log come first in the end.
+    # Reversed here and again below, so that lines of the same time end up in the order of the logs.
     for entry in merge(*reversed(backwards), key=lambda entry: entry.line.time, reverse=True):
         if entry.line.time < since:
             break

@@ -1,7 +1,7 @@
-"""How terminals' colours and styles (SGR) are shown: by the hues that the pages have, which keep contrast in both themes.
+"""How terminal colours and styles (SGR) are shown: by the pages' hues, which have contrast in both themes.
 
-Of 16, 256 and 16 million colours each is shown as the nearest hue. White and black are the colour of the text
-itself, since either would be invisible in one of the themes.
+Each of 16, 256 or 16 million colours is shown as the nearest hue. White and black text has the plain text colour, since
+either would be invisible in one of the themes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 PLAIN, GREY = "", "grey"
 _OF_16 = (PLAIN, "red", "green", "amber", "blue", "plum", "teal", PLAIN)
 _BRIGHT_OF_16 = (GREY, "red", "green", "yellow", "blue", "pink", "teal", PLAIN)
-# The hue up to an angle of the colour wheel.
+# Each hue with the largest angle on the colour wheel that it is used for.
 _WHEEL = (
     (15, "red"), (38, "orange"), (50, "amber"), (70, "yellow"), (155, "green"), (195, "teal"),
     (255, "blue"), (285, "violet"), (310, "plum"), (345, "pink"), (360, "red"),
@@ -22,12 +22,12 @@ _WHEEL = (
 _ON = {1: "bold", 2: "faint", 3: "italic", 4: "underline", 7: "inverse", 9: "struck", 21: "underline"}
 _OFF = {22: ("bold", "faint"), 23: ("italic",), 24: ("underline",), 27: ("inverse",), 29: ("struck",)}
 _FOREGROUND, _BACKGROUND = 38, 48
-_MOST = 64  # numbers of a sequence that are read
+_MOST = 64  # parameters of a sequence that are read
 _NUMBER = re.compile(r"[0-9]{1,5}")
 
 
 class Pen(NamedTuple):
-    """How text is drawn; `link` is where it leads, by a terminal's hyperlink."""
+    """How text is drawn; `link` is the address of a terminal hyperlink, "" for none."""
 
     ink: str = PLAIN  # a hue
     ground: str = PLAIN  # a hue; PLAIN is none
@@ -43,8 +43,8 @@ class Pen(NamedTuple):
 
 @lru_cache(1024)
 def changed(pen: Pen, parameters: str) -> Pen:
-    """Return the pen after the parameters of an SGR sequence: `1;31`, `38;5;208`, `38:2::255:0:0`, or none for a plain one."""
-    # Of the numbers between colons, one that is left out is 0.
+    """Return the pen after the parameters of an SGR sequence: `1;31`, `38;5;208`, `38:2::255:0:0`; "" resets it."""
+    # A number that is left out, also between colons, is 0.
     groups = [
         [int(number) if _NUMBER.fullmatch(number) else 0 for number in each.split(":")]
         for each in parameters.split(";")[:_MOST]
@@ -89,7 +89,7 @@ def _styled(pen: Pen, code: int, *, is_off: bool) -> Pen:
 
 
 def _hue(number: int, *, is_ground: bool) -> str:
-    """Return the hue of one of the 256 colours: 16 with names, a cube of six levels each, and 24 greys."""
+    """Return the hue of one of the 256 colours: 16 named ones, a cube with six levels per channel, and 24 greys."""
     if number < 16:
         hue = (*_OF_16, *_BRIGHT_OF_16)[number]
         return hue or (GREY if is_ground else PLAIN)

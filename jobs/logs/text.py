@@ -1,12 +1,12 @@
-"""What containers printed, as a terminal shows it: one line, its colours, and its links.
+"""Lines that containers printed, as a terminal shows them, with colours and links.
 
-A line is drawn as on a terminal of no width: a carriage return goes back to its beginning, and what comes then takes
-the place of what stood there. Other lines cannot be reached from it, and each begins without colours, so that a
-line looks the same wherever reading begins. Nothing that is printed does anything else: sequences that are not
-about the line are left out, and control characters that terminals show in no way become pictures.
+A line is drawn as on a terminal of unlimited width: a carriage return goes back to its beginning, and what follows
+overwrites what was there. A line cannot reach other lines, and each begins without colours, so that it looks the same
+wherever reading begins. Output has no other effect: sequences that do not concern the line are dropped, and control
+characters that terminals do not show become pictures.
 
-Ready libraries were weighed. Those for colours know no carriage returns and write styles into the page, which its
-security policy forbids; emulators of terminals have a width, take a character at a time, and keep no place for a search.
+Existing libraries do not fit: those for colours do not handle carriage returns and write styles into the page, which its
+security policy forbids; terminal emulators have a width, take one character at a time, and cannot be searched.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import NamedTuple
 from jobs.logs import pens
 from jobs.logs.pens import Pen
 
-MOST_CELLS = 1_000_000  # of a line; what is printed behind them is in the download
-MOST_MOVED = 1000  # columns that a sequence moves or clears: no terminal is wider
-MOST_RUNS = 2000  # that a line has; what follows is plain
-RUN_LENGTH = 2000  # of one run, so that of a line that grows little is sent again
+MOST_CELLS = 1_000_000  # characters of a line; anything after them is only in the download
+MOST_MOVED = 1000  # columns that a sequence moves or clears at most: no terminal is wider
+MOST_RUNS = 2000  # runs of a line; the rest of it is plain
+RUN_LENGTH = 2000  # characters of a run, so that little of a growing line is sent again
 MOST_ADDRESS = 2000  # characters
-MOST_STRING = MOST_ADDRESS + 500  # of a sequence that holds an address
+MOST_STRING = MOST_ADDRESS + 500  # characters of a sequence that holds an address
 _CLEAN = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f]+")  # tabs are text
 _SEQUENCE = re.compile(
     r"\x1b(?:\[(?P<numbers>[0-?]{0,128})[ -/]{0,8}(?P<final>[@-~])"  # CSI
@@ -39,13 +39,13 @@ _ADDRESS = re.compile(
     rf"\bhttps?://[^\s<>\"'`{{}}|\\^\u2026\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2400-\u2426]{{1,{MOST_ADDRESS}}}"
 )
 _ANEW = re.compile(rb"[\r\n]|\x1b\[2K|\x1b\[1?G")
-# Shown as a picture; what terminals leave out is left out, and what is none of these is not text at all.
+# Control characters that are shown as a picture, and those that terminals drop; any other is shown as U+FFFD.
 _PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\x7f": "\u2421"}
 _SILENT = dict.fromkeys("\x07\x0e\x0f", "")
 
 
 class Run(NamedTuple):
-    """A stretch of a line that looks alike: its text, its CSS classes, and the address that it links to, if any."""
+    """A part of a line with one look: its text, its CSS classes, and the address that it links to, "" for none."""
 
     text: str
     classes: str = ""
@@ -53,22 +53,22 @@ class Run(NamedTuple):
 
 
 def written(runs: Sequence[Run]) -> str | list[list[str]]:
-    """Return runs as messages have them: one that is nothing but text as it is, others as lists without empty ends."""
+    """Return runs for a message: a single run of plain text as its text, others as lists without empty last items."""
     if not runs or (len(runs) == 1 and runs[0][1:] == ("", "")):
         return runs[0].text if runs else ""
     return [list(run) if run.link else list(run[: 1 + bool(run.classes)]) for run in runs]
 
 
 class PrintedLine:
-    """A line that is printed, in one piece or in many: the pieces it is made of do not change what is shown."""
+    """A printed line, fed in one piece or in many, with the same result."""
 
     def __init__(self) -> None:
-        self.states = 0  # how often what was shown was overwritten from the beginning of the line
+        self.states = 0  # how often the line was overwritten from its beginning
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._has_begun = False
-        self._only: str | None = None  # the text of a line that needs no drawing, as most
-        self._rest = ""  # of a sequence that has begun
-        self._string: str | None = None  # what has come of a string sequence
+        self._only: str | None = None  # the text of a line that needs no drawing, as most lines
+        self._rest = ""  # an escape sequence that is not complete yet
+        self._string: str | None = None  # the part of a string sequence so far
         self._cells: list[str] = []
         self._pens: list[Pen] = []
         self._pen = Pen()
@@ -76,10 +76,10 @@ class PrintedLine:
         self._has_returned = False
 
     def feed(self, data: bytes, *, whole: bool = False) -> None:
-        """Take a piece; with `whole` it is the last."""
+        """Add a piece; with `whole` it is the last one."""
         text = self._rest + self._decoder.decode(data, final=whole)
         if whole and not self._has_begun and len(text) <= RUN_LENGTH and _CLEAN.fullmatch(text) and "://" not in text:
-            self._only = text  # one run of text, whatever it is drawn with
+            self._only = text  # one run of plain text
             return
         self._has_begun = True
         self._rest = ""
@@ -92,7 +92,7 @@ class PrintedLine:
         return "".join(self._cells) if self._only is None else self._only
 
     def runs(self) -> list[Run]:
-        """Return what is shown as runs."""
+        """Return the line as runs."""
         if self._only is not None:
             return [Run(self._only)]
         text, drawn = self.text, self._pens
@@ -115,7 +115,7 @@ class PrintedLine:
         return found
 
     def _step(self, text: str, at: int, *, whole: bool) -> int:
-        """Take what stands at a place of the text, and return where it ends."""
+        """Handle the text or sequence at a position, and return the position after it."""
         if clean := _CLEAN.match(text, at):
             self._write(clean[0])
             return clean.end()
@@ -147,7 +147,7 @@ class PrintedLine:
         if not found:
             return len(text)
         if found[0] == "\x1b" and found.end() == len(text):
-            self._rest = "\x1b"  # which may be half of the end
+            self._rest = "\x1b"  # may be the first half of the terminator
             return len(text)
         self._string = None
         is_whole = found[0] in "\x07\x9c" or text.startswith("\x1b\\", found.start())
@@ -165,7 +165,7 @@ class PrintedLine:
         first, _, second = numbers.partition(";")
         number = int(first) if first.isascii() and first.isdigit() else 0
         match final:
-            case "K" | "J":  # of a screen the line is all that can be reached
+            case "K" | "J":  # J erases the screen, of which only this line can be reached
                 self._erase(number)
             case "G" | "`":
                 self._move(number - 1)
@@ -211,31 +211,31 @@ class PrintedLine:
         self._pens[at : at + len(text)] = [pen] * len(text)
 
     def _note_state(self) -> None:
-        """Count what is about to be overwritten."""
+        """Count the line's state that is about to be overwritten, if any."""
         self.states += self._has_returned and bool(self._cells)
         self._has_returned = False
 
 
 def plain(data: bytes) -> str:
-    """Return what is shown of a whole line, as text alone."""
+    """Return the shown text of a whole line, without colours and links."""
     line = PrintedLine()
     line.feed(data, whole=True)
     return line.text
 
 
 def of_lines(text: str) -> str:
-    """Return what is shown of a text of many lines, such as the last words of a container in its status."""
+    """Return the shown text of several lines, such as a container's termination message."""
     return "\n".join(plain(line.encode(errors="replace")) for line in text.split("\n"))
 
 
 def states(data: bytes) -> list[str]:
-    """Return what a line has said one after the other: what was shown each time before it was written anew."""
+    """Return the successive states of a line: what was shown each time before it was rewritten, without empty ones."""
     found = (plain(each).rstrip() for each in _ANEW.split(data))
     return [each for each in found if each]
 
 
 def _addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where http and https addresses stand, without what ends a sentence or closes a bracket around them."""
+    """Yield start and end of http and https addresses, without punctuation or a closing bracket after them."""
     for found in _ADDRESS.finditer(text):
         address, end = found[0], len(found[0])
         unopened = {closed: address.count(closed) - address.count(opened) for opened, closed in ("()", "[]")}

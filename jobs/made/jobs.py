@@ -1,7 +1,7 @@
 """Jobs that a controller makes for an object: how they are made, and what is read of them.
 
-They do not pass the door, so what the door does for a person's job is done here: the same defaults and the same rules,
-and the creator is who created the object that they are made for.
+They do not pass through the API, so what it does for a person's job is done here: the same defaults and the same rules.
+Their creator is whoever created the object that they are made for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Spec(View):
 
 
 class OwnedJob(View):
-    """What the controller of an object reads of a job that was made for it."""
+    """The part of a job that the controller of its owner reads."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
@@ -51,7 +51,7 @@ class OwnedJob(View):
 
     @property
     def phase(self) -> JobPhase:
-        """The job's phase; Pending when no controller has seen it."""
+        """The job's phase; Pending if no controller has seen it yet."""
         return phase_of(self.status.state.phase)
 
     @property
@@ -60,18 +60,18 @@ class OwnedJob(View):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether somebody has deleted the job, which may still be there for its pods."""
+        """Whether the job is being deleted; it may still exist because of its pods."""
         return bool(self.metadata.deletion_timestamp)
 
     @property
     def ended(self) -> str:
-        """When the job came to its end, as a time in whole seconds; "" while it goes on."""
+        """When the job finished, as a timestamp in whole seconds; "" if it has not."""
         since = self.status.state.last_transition_time
         return meta.timestamp(meta.parse_time(since)) if self.is_finished and since else ""
 
 
 def about(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
-    """Return as much of an object that jobs are made for as its events and writes of its status need."""
+    """Return the part of an owner of jobs that its events and status writes need."""
     named = {"namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named}
 
@@ -85,7 +85,7 @@ def make(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
 ) -> Object:
-    """Return a new job for an object, without defaults; only the object says who created it."""
+    """Return a new job for an owner, without defaults; its creator is taken from the owner only."""
     noted = {key: value for key, value in annotations.items() if key != CREATOR_ANNOTATION}
     if creator := owner.annotations.get(CREATOR_ANNOTATION):
         noted[CREATOR_ANNOTATION] = creator
@@ -99,16 +99,16 @@ def make(
 
 
 def complete(job: Object, view: JobRulesView) -> list[Cause]:
-    """Fill in what a job leaves open, and return what would be refused of it if a person submitted it."""
+    """Fill in a job's defaults, and return everything that is wrong with it, as for a job that a person submits."""
     admission.default(job, None, view)
     return admission.validate(job, None, view)
 
 
 def check_spec(name: str, namespace: str, spec: Any, view: JobRulesView, path: str) -> list[Cause]:
-    """Return what is wrong with a spec from which jobs will be made, at its field below `path`.
+    """Return what is wrong with a spec from which jobs will be made; `path` is where the spec is.
 
-    `name` is that of the longest job, or the part of it that is known: pods
-    are called by it. Whether the queue takes jobs is asked when one is made.
+    `name` is the longest name of such a job, or its known part, since pod names contain it. Whether the queue accepts jobs
+    is only checked when one is made.
     """
     job = {"metadata": {"name": name, "namespace": namespace}, "spec": copy.deepcopy(spec)}
     causes = []
@@ -120,7 +120,7 @@ def check_spec(name: str, namespace: str, spec: Any, view: JobRulesView, path: s
 
 
 def warnings(name: str, namespace: str, spec: Any, view: JobRulesView, path: str) -> list[str]:
-    """Return what a person should know about a spec from which jobs will be made, such as that its queue is closed."""
+    """Return warnings about a spec from which jobs will be made, for example that its queue is closed."""
     job = {"metadata": {"name": name, "namespace": namespace}, "spec": copy.deepcopy(spec)}
     closed = [str(cause) for cause in complete(job, view) if cause.field == "spec.queue"]
     texts = [*closed, *admission.warn(job, None, view)]
@@ -128,10 +128,10 @@ def warnings(name: str, namespace: str, spec: Any, view: JobRulesView, path: str
 
 
 def default_spec(owner: Object, old: Object | None) -> None:
-    """Store the seeds' spellings in the spec of an object that is a job's spec, as that of a template.
+    """Replace the seeds' spellings in an owner's spec that is a job's spec, as a template's is.
 
-    What is left open stays open until a job is made: a default may follow
-    from what a patch changes, as the minimum from the replicas.
+    Defaults are only filled in when a job is made, since they may depend on what a patch changes, as the minimum does on
+    the replicas.
     """
     spec = lenient.mapping(owner, "spec")
     if spec:
@@ -139,5 +139,5 @@ def default_spec(owner: Object, old: Object | None) -> None:
 
 
 def as_label(text: str) -> str:
-    """Return a text if it can be the value of a label, else ""."""
+    """Return the text if it is valid as a label's value, else ""."""
     return "" if names.label_value(text) else text

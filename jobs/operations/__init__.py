@@ -1,1 +1,1 @@
-"""Actions on jobs as people ask for them, one job or thousands at a time, each with its outcome."""
+"""Actions that people ask for on one job or on thousands at a time, and the outcome for each job."""

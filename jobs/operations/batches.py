@@ -1,8 +1,8 @@
-"""Carrying operations out: batch by batch through the door, and looking at what came of it.
+"""Carrying operations out: requests to jobs batch by batch through the API, and results by what the jobs then show.
 
-A batch is one transaction that changes jobs and notes it with their items, so a process that is killed has either done
-both or neither, and whoever goes on asks no job twice. Between batches others can write. Rights are those that the
-person has when the batch begins.
+A batch is one transaction that changes jobs and notes that in their items, so a process that is killed has done both or
+neither, and no job is asked twice. Others can write between batches. The rights that count are those that the person has
+when the batch begins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jobs.rules.actions import OPEN, Action, Result, Verdict
 from kube.errors import ApiError, Conflict, NotFound, ServiceUnavailable
 from kube.resources import COMMANDS, JOBS
 
-# The pause between two batches, in which others have the log's lock and the processor.
+# The pause between two batches, which leaves the log's lock and the processor to others.
 PAUSE_S = 0.05
 T = TypeVar("T")
 GONE = Verdict(Result.GONE, "It was deleted before its turn came.")
@@ -37,12 +37,12 @@ UPDATE = "UPDATE jobs_operationitem SET result = %s, why = %s, marked = %s, aske
 
 
 def running() -> list[Operation]:
-    """Return the operations that are not over, the oldest first."""
+    """Return the confirmed operations that are not over, the oldest first."""
     return list(Operation.objects.filter(over=0).exclude(confirmed=0).order_by("pk"))
 
 
 def ask(budget_s: float) -> bool:
-    """Ask jobs for about so many seconds, a batch of each running operation in turn; say whether some are left."""
+    """Ask jobs for about `budget_s` seconds, a batch of each running operation in turn; tell whether some are left."""
     until = clock.monotonic() + budget_s
     asking = running()
     while asking := [operation for operation in asking if ask_batch(operation)]:
@@ -53,14 +53,14 @@ def ask(budget_s: float) -> bool:
 
 
 def ask_batch(operation: Operation) -> bool:
-    """Ask the next jobs of an operation; say whether there may be more."""
+    """Ask the next batch of an operation's jobs; tell whether there may be more."""
     with transaction.transaction(dry_run=False):
-        # Only now, with the log's lock held, can nobody else work on it or stop it.
+        # Read the items only with the log's lock held: nobody else can work on the operation or stop it now.
         waiting = operation.items.filter(result=Result.WAITING)
         items = list(waiting.order_by("pk")[: api.backend.batch])
         if items:
-            # With the rights of today, none when the account is gone. One account less may be here than there: of
-            # several clusters the first keeps them.
+            # With today's rights, and none if the account is gone. The account may not be in this database: with
+            # several clusters the first one keeps them.
             user = User.objects.filter(pk=operation.user_id or 0).first()
             actor = access.for_user(user) if user is not None else Actor(operation.actor)
             _ask(actor, actions.BY_NAME[operation.action], items)
@@ -68,7 +68,7 @@ def ask_batch(operation: Operation) -> bool:
 
 
 def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
-    """Ask what applies, and note for each item what became of that."""
+    """Ask the jobs to which the action applies, and note the result of each item."""
     jobs = store.by_keys(JOBS, [item.key for item in items])
     verdicts: dict[int, Verdict] = {}
     asking: list[OperationItem] = []
@@ -98,9 +98,9 @@ def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
 
 
 def answered(items: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[tuple[T, Stored | ApiError]]:
-    """Return what was asked and its outcome; what the cluster could not take waits for the next batch.
+    """Return the items that the cluster answered with their outcomes; the others wait for the next batch.
 
-    ServiceUnavailable when it took nothing: then the batch is left undone.
+    Raise ServiceUnavailable if it answered none: then the batch is undone.
     """
     pairs = [pair for pair in zip(items, outcomes, strict=True) if not isinstance(pair[1], ServiceUnavailable)]
     if outcomes and not pairs:
@@ -109,13 +109,13 @@ def answered(items: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[
 
 
 def settle_all() -> None:
-    """Look at what was asked by all running operations."""
+    """Settle all running operations."""
     for operation in running():
         settle(operation)
 
 
 def settle(operation: Operation) -> None:
-    """Look at the jobs that were asked, and give results to those whose jobs show it or had their time."""
+    """Look at the jobs that were asked, and note the result of each that shows it or whose time limit has passed."""
     requested = operation.items.filter(result=Result.ASKED).order_by("pk")
     after = 0
     while items := list(requested.filter(pk__gt=after)[: bulk.BATCH]):
@@ -130,13 +130,13 @@ def settle(operation: Operation) -> None:
 
 
 def _job_of(item: OperationItem, jobs: Mapping[str, Stored]) -> Job | None:
-    """Return the job that an item is about, None when it is not there any more."""
+    """Return the job that an item is about; None if it no longer exists."""
     stored = jobs.get(item.key)
     return stored.read(Job) if stored is not None and stored.uid == item.uid else None
 
 
 def _write(results: Sequence[tuple[OperationItem, Verdict]]) -> None:
-    """Note results in one statement: there are hundreds of them in each transaction."""
+    """Write results with one statement: there are hundreds in each transaction."""
     if not results:
         return
     now = clock.milliseconds()

@@ -1,4 +1,4 @@
-"""Operations from their draft until they are forgotten; what becomes of their jobs is in `jobs.operations.batches`."""
+"""Operations from draft to pruning; `jobs.operations.batches` carries them out."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from cluster.api import transaction
 from jobs.models import Operation, OperationItem
 from jobs.rules.actions import Action, Result
 
-PER_INSERT = 1000  # rows of one transaction, so that others can write between
+PER_INSERT = 1000  # rows in one transaction, so that others can write in between
 DRAFT_MS = 3_600_000  # how long a draft waits to be confirmed
 
 
 class Selection(NamedTuple):
-    """Jobs by uid with their namespace/name keys, in the order of the keys, and how they were chosen."""
+    """Jobs (uid → namespace/name key, in the order of the keys), and a description of how they were chosen."""
 
     jobs: dict[str, str]
     description: str
 
 
 def draft(actor: Actor, action: Action, selection: Selection) -> Operation:
-    """Store which jobs an action would be about; nothing is done before `confirm`."""
+    """Store an operation with an item for each selected job; nothing is done before `confirm`."""
     operation = new(actor, action, chosen_by=selection.description, total=len(selection.jobs), is_bulk=True)
     items = [item_of(operation, key, uid) for uid, key in selection.jobs.items()]
     for start in range(0, len(items), PER_INSERT):
@@ -34,13 +34,13 @@ def draft(actor: Actor, action: Action, selection: Selection) -> Operation:
 
 
 def confirm(operation: Operation) -> bool:
-    """Let a draft begin; False where that was done before."""
+    """Confirm a draft, so that it begins; return False if it was confirmed before."""
     return bool(Operation.objects.filter(pk=operation.pk, confirmed=0).update(confirmed=clock.milliseconds()))
 
 
 def stop(operation: Operation, by: Actor) -> int:
-    """Ask no further jobs, and return how many were not asked; what was asked goes on."""
-    # With the log's lock held no batch is under way.
+    """Stop asking jobs, and return how many were not asked; what was asked goes on."""
+    # With the log's lock held, no batch is running.
     with transaction.transaction(dry_run=False):
         now = clock.milliseconds()
         running = Operation.objects.filter(pk=operation.pk, over=0, stopped=0).exclude(confirmed=0)
@@ -53,7 +53,7 @@ def stop(operation: Operation, by: Actor) -> int:
 def new(
     actor: Actor, action: Action, *, total: int, is_bulk: bool, chosen_by: str = "", confirmed: int = 0
 ) -> Operation:
-    """Store an operation that has no items yet."""
+    """Store an operation without items."""
     return Operation.objects.create(
         action=action.name,
         actor=actor.name,
@@ -73,7 +73,7 @@ def item_of(operation: Operation, key: str, uid: str) -> OperationItem:
 
 
 def prune(now: int) -> int:
-    """Forget drafts that nobody confirmed, and what is older than the audit keeps; return how many operations went."""
+    """Delete unconfirmed drafts, and operations older than the audit keeps; return how many operations were deleted."""
     old = Operation.objects.filter(drafted__lt=now - settings.AUDIT_DAYS * DAY_MS)
     forgotten = Operation.objects.filter(confirmed=0, drafted__lt=now - DRAFT_MS)
     numbers = [pk for operations in (old, forgotten) for pk in operations.values_list("pk", flat=True)]

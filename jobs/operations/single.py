@@ -1,4 +1,4 @@
-"""An action on one job: asking it from the job's page, and what has become of it."""
+"""An action on one job: asking for it on the job's page, and its outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from kube.resources import COMMANDS, JOBS
 
 
 def send(actor: Actor, action: Action, job: Stored, uid: str) -> None:
-    """Do an action to one job, the one that had a uid when the actor looked at it; ApiError says why it was not done."""
+    """Do an action on one job; raise ApiError if it cannot be done.
+
+    `uid` is that of the job the actor looked at, "" for not known: another job of the name raises Conflict.
+    """
     if uid and uid != job.uid:
         raise Conflict.of(JOBS.id, job.name, "another job has this name by now; look at it before you act")
     read = job.read(Job)
@@ -33,12 +36,12 @@ def send(actor: Actor, action: Action, job: Stored, uid: str) -> None:
 
 
 def retention() -> Retention:
-    """Return for how long something stays of a job that is deleted."""
+    """Return how long the history and logs of a deleted job are kept."""
     return Retention(settings.JOB_HISTORY_DAYS, settings.LOG_DAYS)
 
 
 def note(actor: Actor, action: Action, job: Stored) -> None:
-    """Note what was asked of one job as it was then, so that its page can say what became of it."""
+    """Note an action and the state of its job, so that the job's page can show the outcome."""
     now = clock.milliseconds()
     with database.atomic():
         operation = drafts.new(actor, action, total=1, is_bulk=False, confirmed=now)
@@ -47,17 +50,17 @@ def note(actor: Actor, action: Action, job: Stored) -> None:
         item.save()
 
 
-DISPLAY_MS = 120_000  # how long a job's page tells of an outcome
+DISPLAY_MS = 120_000  # how long a job's page shows an outcome
 
 
 def latest(uid: str, now: int) -> OperationItem | None:
-    """Return what was last asked of a job, unless that is over for longer than it is told."""
+    """Return what was last asked of a job; None if there is nothing or its outcome is older than DISPLAY_MS."""
     item = OperationItem.objects.filter(uid=uid, asked__gt=0).select_related("operation").order_by("-asked").first()
     return item if item is not None and now < _end(item) else None
 
 
 def verdict(item: OperationItem, job: Job | None, now: int) -> Verdict | None:
-    """Return what became of an item that was asked, None while it is not decided. job None means that it is gone."""
+    """Return the outcome of an item that was asked, None while it is open; `job` is None if it is gone."""
     if item.result != Result.ASKED:
         return Verdict(Result(item.result), item.why)
     action = actions.BY_NAME[item.operation.action]
@@ -68,7 +71,7 @@ def verdict(item: OperationItem, job: Job | None, now: int) -> Verdict | None:
 
 
 def again(item: OperationItem, decided: Verdict | None, now: int) -> int:
-    """Return when (epoch ms) time alone changes what is told of an item."""
+    """Return when (epoch ms) the display of an item changes by time alone."""
     limit = item.asked + actions.TIME_LIMIT_MS
     return limit if decided is None and now < limit else _end(item)
 

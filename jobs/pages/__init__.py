@@ -1,1 +1,1 @@
-"""The pages of jobs and of what makes them: their views, and the parts that are drawn anew when something changes."""
+"""The pages of jobs and of what makes them: their views, and the parts that are refreshed when something changes."""

@@ -1,4 +1,4 @@
-"""Changing a job from its page: what would change is shown before, and what others changed meanwhile is not lost."""
+"""Changing a job from its page: differences are shown before saving, and nothing that others changed meanwhile is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kube.resources import JOBS
 TRIES = 5  # to write a job whose controller writes its status at the same time
 ANOTHER = "Another job has this name by now. Nothing of yours was stored; open the form again to see that job."
 DAMAGED = "The form is damaged, so nothing was stored. Open it again, and type once more what you changed."
-MOST = 1_000_000  # more pods than admission lets a job have; it says so in its words
+MOST = 1_000_000  # above admission's limit of pods, so that its message is shown
 
 
 class Labels(forms.CharField):
@@ -65,15 +65,15 @@ class Version(forms.JSONField):
     widget = forms.HiddenInput
 
     def clean(self, value: Any) -> Fields:
-        """Return a mapping; what is none is no version at all."""
+        """Return the version; {} if it is no mapping."""
         version = super().clean(value)
         return version if isinstance(version, dict) else {}
 
 
 class JobForm(Form):
-    """Fields of a job under their names in `jobs.rules.edits`.
+    """Fields of a job, named as in `jobs.rules.edits`.
 
-    base is the version that they were filled from, reviewed the one whose
+    base is the version that the form was filled from, reviewed the one whose
     differences the reader has seen, uid that of the job that was opened.
     """
 
@@ -98,7 +98,7 @@ class JobForm(Form):
         self.dress()
 
     def clean(self) -> dict[str, Any]:
-        """Say at the top what is wrong with fields that nobody sees."""
+        """Report errors of hidden fields at the top of the form."""
         if {"base", "reviewed", "uid"} & self.errors.keys():
             raise ValidationError(DAMAGED)
         return super().clean() or self.cleaned_data
@@ -117,18 +117,18 @@ class JobForm(Form):
         return [*rows.values()]
 
     def wanted(self, now: Fields) -> Fields:
-        """Return what the reader wants of a job whose fields are now these."""
+        """Return the fields that the reader wants, given those of now."""
         return edits.merge(self.cleaned_data["base"] or now, self.typed, now)
 
     def show(self, values: Fields, *, base: Fields, reviewed: Fields) -> None:
-        """Show these values, filled from a base, with what of them the reader has seen the differences of."""
+        """Put values, their base and the version whose differences the reader has seen into the form."""
         prepared = {name: self.fields[name].prepare_value(values[name]) for name in self.names}
         carried = {"base": json.dumps(base), "reviewed": json.dumps(reviewed)}
         self.data = {**dict(self.data.items()), **prepared, **carried}
 
 
 class EditForm(JobForm):
-    """Everything of a job that may change."""
+    """All fields of a job that may change."""
 
     def __init__(self, job: Object, **kwargs: Any) -> None:
         super().__init__(job, ["minAvailable", "priorityClassName", "labels", "replicas"], **kwargs)
@@ -144,7 +144,7 @@ class ScaleForm(JobForm):
         super().__init__(job, ["replicas"], **kwargs)
 
     def wanted(self, now: Fields) -> Fields:
-        """Return the fields with the replicas that are wished for, and the minimums as well where they follow."""
+        """Return the fields with the replicas that the reader wants; with `follow`, the minimums change as well."""
         wanted = super().wanted(now)
         return edits.with_minimums(now, wanted) if self.cleaned_data["follow"] else wanted
 
@@ -153,7 +153,7 @@ class ScaleForm(JobForm):
 @login_required
 @explained
 def edit(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Change what of a job may change."""
+    """Change a job's editable fields."""
     return _change(request, _opened(request, namespace, name), EditForm)
 
 
@@ -187,7 +187,7 @@ def _change(request: HttpRequest, stored: Stored, make: type[EditForm] | type[Sc
     base = form.cleaned_data["base"] or now
     wanted = form.wanted(now)
     if now != base:
-        # What others changed since the form was opened is shown beside what was typed, which stays in the form.
+        # Show what others changed since the form was opened beside what was typed, which stays in the form.
         meanwhile = [(each, wanted.get(each.name)) for each in edits.differences(stored.object, base, now)]
         form.show(wanted, base=now, reviewed={})
         who = audit_trail.last_editor(JOBS, stored) or "Somebody"
@@ -201,7 +201,7 @@ def _change(request: HttpRequest, stored: Stored, make: type[EditForm] | type[Sc
 
 
 def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:
-    """Show what would change, after the rules have looked at it."""
+    """Show what would change, or what admission would refuse."""
     now = edits.read(stored.object)
     review = api.review(access.of(request), JOBS, edits.write(stored.object, wanted), update=True)
     if review.causes:
@@ -211,7 +211,7 @@ def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields)
     differences = edits.differences(stored.object, now, wanted)
     job, effect = stored.read(Job), edits.effect(now, wanted)
     if effect and actions.problem(actions.SCALE, job):
-        # Other numbers do nothing to the pods of a job that is over or suspended.
+        # Replicas have no effect on a finished or suspended job.
         effect = f"The job is {job.phase}: its pods stay as they are."
     return _page(request, stored, form, differences=differences, effect=effect, warnings=review.warnings)
 
@@ -230,7 +230,7 @@ def _save(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -
 
 
 def _written(actor: Actor, stored: Stored, now: Fields, wanted: Fields) -> Stored:
-    """Store the wanted fields; a status that was written meanwhile is no conflict, another change of a field is."""
+    """Store the wanted fields; retry after a status was written, raise Conflict if another field was changed."""
     for _ in range(TRIES):
         changed = edits.write(stored.object, wanted)
         metadata = {**changed["metadata"], "resourceVersion": stored.version}
@@ -244,7 +244,7 @@ def _written(actor: Actor, stored: Stored, now: Fields, wanted: Fields) -> Store
 
 
 def _places(form: JobForm) -> dict[str, str]:
-    """Return the form's fields by the paths that errors name."""
+    """Return the names of fields by the paths in errors."""
     return {edits.path_of(name): name for name in form.names}
 
 

@@ -22,7 +22,7 @@ from kube.errors import NotFound
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 
 MOST_DECISIONS = 200
-SOON_MS = 1000  # after a delay is over, what it was for has been done
+SOON_MS = 1000  # the delayed action has happened by then, after its due time
 
 
 @live.topic("jobs:list")
@@ -38,7 +38,7 @@ def kubernetes_list(request: TopicRequest) -> Parts:
 
 
 def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicRequest], Parts]:
-    """Let a topic read its job, and say so when the job is deleted while somebody looks at it."""
+    """Let a topic read its job; if that is deleted while somebody views it, the page says so."""
 
     def render(request: TopicRequest) -> Parts:
         namespace, name = request.params.get("namespace", ""), request.params.get("name", "")
@@ -47,7 +47,7 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
             return show(Detail.of(request.actor, namespace, name, run), request)
         except NotFound:
             watches = [Watch(JOBS.id, namespace=namespace, name=name)]
-        # Nothing goes on of a job that was deleted meanwhile; one that is not known is gone.
+        # A deleted job is shown from its record; without a record it is shown as gone.
         try:
             detail = Detail.of_deleted(request.actor, namespace, name, run=run_of(request.params))
         except NotFound:
@@ -63,7 +63,7 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
 @live.topic("jobs:detail")
 @_of_job
 def job_head(detail: Detail, request: TopicRequest) -> Parts:
-    """Phase, gang, why the job waits, its steps, what may be done with it and what became of that."""
+    """Phase, gang, why the job waits, its steps, its buttons and the result of the last action."""
     action, again = buttons.outcome(detail, clock.milliseconds())
     more = {"job-actions": buttons.html(detail, request.actor), "job-asked": action}
     again = min(
@@ -72,7 +72,7 @@ def job_head(detail: Detail, request: TopicRequest) -> Parts:
     )
     watches = [*detail.watches, Watch(COMMANDS.id, namespace=detail.stored.namespace, owner=detail.stored.uid)]
     if detail.group is not None and not detail.job.status.state.message:
-        # The events of the pod group are all that says why the job waits.
+        # Only the pod group's events say why the job waits.
         watches.append(Watch(EVENTS.id, namespace=detail.stored.namespace, owner=detail.group.metadata.uid))
     return Parts({**head.parts(detail), **more}, watches=watches, again=again)
 
@@ -80,7 +80,7 @@ def job_head(detail: Detail, request: TopicRequest) -> Parts:
 @live.topic("jobs:timeline")
 @_of_job
 def job_timeline(detail: Detail, request: TopicRequest) -> Parts:
-    """The tasks, the timeline of the pods with what was done to the job, its policies and plugins."""
+    """The tasks, the timeline of the pods and of actions on the job, its policies and plugins."""
     about = Watch(EVENTS.id, namespace=detail.stored.namespace, owner=detail.stored.uid)
     again = detail.delayed_actions[0].due + SOON_MS if detail.delayed_actions else None
     return Parts(timeline_parts.parts(detail), watches=[*detail.watches, about], again=again)
@@ -115,7 +115,7 @@ def job_decisions(detail: Detail, request: TopicRequest) -> Parts:
 @live.topic("jobs:logs")
 @_of_job
 def job_logs(detail: Detail, request: TopicRequest) -> Parts:
-    """Whose logs there are to read."""
+    """The pods with logs to read."""
     return Parts({"log-pods": tab.options_html(detail)}, watches=detail.watches)
 
 
@@ -129,7 +129,7 @@ def job_yaml(detail: Detail, request: TopicRequest) -> Parts:
 
 
 def run_of(params: Mapping[str, str]) -> int:
-    """Return the number of the run that is asked for, 0 for the newest."""
+    """Return the number of the requested run, 0 for the newest."""
     text = params.get("run", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
@@ -153,7 +153,7 @@ def decision_rows(detail: Detail) -> dict[str, str]:
 
 
 def yaml_parts(detail: Detail) -> dict[str, str]:
-    """Return the job's YAML, and what of it and of its pods is the system's."""
+    """Return the job's YAML, and what the system added to it and its pods."""
     pods = effective.pods(detail.stored, is_there=bool(detail.counts))
     hidden = len(detail.job.spec.tasks) - len(pods)
     context = {"author": effective.author(detail.stored), "pods": pods, "hidden_tasks": hidden}

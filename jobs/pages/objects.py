@@ -1,4 +1,4 @@
-"""Stored objects that a reader may see: one of them, or a page of those of a kind as a table."""
+"""Stored objects that a reader may see: one object, or a page of one kind as a table."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PENDING = "Pending"
 
 
 def read(actor: Actor, resource: Resource, namespace: str, name: str) -> Stored:
-    """Return an object; Forbidden or NotFound says why there is nothing to show."""
+    """Return an object; raise Forbidden or NotFound if there is none to show."""
     access.require(actor, "get", resource, namespace, name)
     return store.get(resource, namespace, name)
 
 
 def by_phase(counted: Mapping[str, int]) -> dict[str, int]:
-    """Return counts by the phase that is shown: what no controller has seen yet has none, and is Pending."""
+    """Return counts by displayed phase: objects that no controller has seen yet have none, and are Pending."""
     counts: dict[str, int] = {}
     for phase, number in counted.items():
         counts[phase or PENDING] = counts.get(phase or PENDING, 0) + number
@@ -30,12 +30,12 @@ def by_phase(counted: Mapping[str, int]) -> dict[str, int]:
 
 
 def of_phase(phase: str) -> str | tuple[str, str] | None:
-    """Return what the store has to look for where a phase is chosen, "" for none."""
+    """Return the store's filter for a displayed phase; None for "", which is any."""
     return (PENDING, "") if phase == PENDING else phase or None
 
 
 def page_of(view: TableView, counts: Mapping[str, int]) -> paging.Page:
-    """Return the page that a view asks for, among as many rows as have its phase."""
+    """Return the page that a view requests, of the rows that have its phase."""
     phase = view.get("phase")
     return paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
 
@@ -51,7 +51,7 @@ def table(
     phases: Sequence[str] = (),
     **filters: Any,
 ) -> Table:
-    """Return a page of a view; `name` begins the ids of rows, and the filters hold beside namespace, text and phase."""
+    """Return a page of a view; `name` begins the ids of rows, `filters` apply besides namespace, text and phase."""
     visible = access.namespaces(actor, resource)
     chosen = view.get("namespace")
     filters |= {"namespace": scope.namespaces_of(chosen, visible), "text": view.q or None}

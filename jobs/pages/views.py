@@ -1,4 +1,4 @@
-"""Views of the job list, one job, its YAML and its log, and what is done to one from its page."""
+"""Views of the job list, one job, its YAML and its log, and the actions on a job's page."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def kubernetes_list(request: HttpRequest) -> HttpResponse:
 
 
 def _of_kubernetes(request: HttpRequest, actor: Actor, namespace: str, name: str) -> HttpResponse | None:
-    """Return the page of the Job of batch/v1 that has the name, None where there is none or the actor may not see it."""
+    """Return the page of the Job of batch/v1 with this name, None if there is none or the actor may not see it."""
     if not access.allowed(actor, "get", BATCH_JOBS, namespace):
         return None
     jobs = store.find(BATCH_JOBS, namespace=namespace, name=name, limit=1)
@@ -149,7 +149,7 @@ def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase
 @login_required
 @explained
 def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpResponse:
-    """Ask whether an action is meant, with what it would do; a POST does it."""
+    """Ask to confirm an action, with its effect; a POST performs it."""
     actor, chosen = access.of(request), actions.BY_NAME[action]
     stored = objects.read(actor, JOBS, namespace, name)
     if request.method != "POST":

@@ -24,7 +24,7 @@ def _port(default: str) -> Parameter:
 
 @dataclass(frozen=True)
 class Builtin:
-    """A template: its title, what is to be seen when it runs, what it needs, and its parameters."""
+    """A template: its title, what it shows when it runs, what it needs, and its parameters."""
 
     slug: str
     title: str

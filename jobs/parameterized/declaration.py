@@ -1,6 +1,6 @@
-"""Templates that people keep: a JobTemplate whose annotation holds the YAML with placeholders and declares each of them.
+"""Saved templates: a JobTemplate whose annotation holds the YAML with placeholders and declares each of them.
 
-The spec of the JobTemplate is what comes of the defaults, so that flows use it as any other.
+The JobTemplate's spec is the job filled with the defaults, so flows use it like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEYS = ("name", "meaning", "default", "kind", "choices")
 
 
 class DeclarationError(ValueError):
-    """A declaration is none; problems says why."""
+    """A declaration is invalid; problems says why."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__(" ".join(problems))
@@ -46,12 +46,12 @@ class Declaration:
         return {each.name: each.default for each in self.parameters}
 
     def job(self) -> dict[str, Any]:
-        """Return the job that comes of the defaults."""
+        """Return the job filled with the defaults."""
         return fill(self.template, self.parameters, self.defaults)
 
 
 def declare(yaml: str, parameters: Sequence[Parameter]) -> Declaration:
-    """Return the declaration of a YAML's placeholders; DeclarationError says what is wrong with it."""
+    """Return the declaration of a YAML's placeholders; raise DeclarationError if it is invalid."""
     try:
         template = placeholders.read(yaml)
     except YamlError as error:
@@ -84,7 +84,7 @@ def declare(yaml: str, parameters: Sequence[Parameter]) -> Declaration:
 
 
 def read(template: Mapping[str, Any]) -> Declaration | None:
-    """Return what a JobTemplate declares, None where it declares nothing; DeclarationError when it is wrong."""
+    """Return a JobTemplate's declaration, None if it has none; raise DeclarationError if it is invalid."""
     text = lenient.text(template, "metadata", "annotations", ANNOTATION)
     if not text:
         return None
@@ -106,7 +106,7 @@ def read(template: Mapping[str, Any]) -> Declaration | None:
 
 
 def of_stored(template: Mapping[str, Any]) -> Declaration:
-    """Return what a stored JobTemplate declares; NotFound where that is nothing, or nothing that can be read."""
+    """Return a stored JobTemplate's declaration; raise NotFound if it has none or an invalid one."""
     name = lenient.text(template, "metadata", "name")
     try:
         declared = read(template)
@@ -133,7 +133,7 @@ def write(declaration: Declaration, namespace: str, name: str) -> dict[str, Any]
 
 
 def validate(template: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
-    """Return what is wrong with what a JobTemplate declares, each cause at its annotation."""
+    """Return what is wrong with a JobTemplate's new declaration, each cause at the annotation."""
     text = lenient.text(template, "metadata", "annotations", ANNOTATION)
     if not text or (old is not None and text == lenient.text(old, "metadata", "annotations", ANNOTATION)):
         return []

@@ -1,4 +1,4 @@
-"""The parameters that a template declares: their names, meanings, kinds and defaults, and what comes of their values."""
+"""The parameters that a template declares: names, meanings, kinds and defaults, and the job that their values give."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = (WHOLE, TEXT, CHOICE)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One value that whoever uses a template gives: name is its placeholder's, meaning says what it is for.
+    """One value that the user of a template gives: name is its placeholder's, meaning says what it is for.
 
     kind is `whole` (a whole number, at least `least`), `choice` (one of choices) or `text`.
     """
@@ -28,7 +28,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def problem(self, value: str) -> str:
-        """Return what is wrong with a value and what to do, "" when it may be used."""
+        """Return what is wrong with a value and what to do, "" if it is valid."""
         if not value.strip():
             return "This value is missing; write one."
         if len(value) > LONGEST_VALUE:
@@ -43,7 +43,7 @@ class Parameter:
 
 
 def fill(template: Template, parameters: Sequence[Parameter], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the job of a template with a value for each parameter; ValuesError names the parameters that are wrong."""
+    """Return a template's job with the values filled in; raise ValuesError with a problem for each wrong parameter."""
     problems = [
         ValueProblem(problem, column=each.name)
         for each in parameters

@@ -1,4 +1,4 @@
-"""What somebody has written of a template that is to be kept: the YAML, and what is said of each placeholder."""
+"""A template that is being written, before it is saved: its YAML, and the description of each placeholder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class TemplateDraft:
-    """A template as it was typed: its namespace is that of its YAML, its parameters are those of the YAML's placeholders."""
+    """A template as it was typed; namespace and parameters follow from its YAML (namespace is "" if that is invalid)."""
 
     text: str
     name: str
@@ -47,7 +47,7 @@ class TemplateDraft:
 
     @classmethod
     def begin(cls, namespace: str) -> TemplateDraft:
-        """Return what the page begins with."""
+        """Return the page's initial draft."""
         fields = {
             "text": BEGINNING.replace("namespace: default", f"namespace: {namespace}"),
             "meaning-replicas": "How many pods there are",
@@ -60,12 +60,12 @@ class TemplateDraft:
 
     @classmethod
     def read(cls, data: Mapping[str, str]) -> TemplateDraft:
-        """Take a template from the fields of its form, or from those of a sweep, whose first values become defaults."""
+        """Read a draft from the fields of its form, or of a sweep's form, whose first values become the defaults."""
         text = data.get("text", "").replace("\r\n", "\n")
         try:
             template = placeholders.read(text)
         except YamlError:
-            # What was said of the placeholders stays until the YAML can be read again.
+            # Keep the descriptions until the YAML can be read again.
             described = [key.removeprefix("meaning-") for key in data if key.startswith("meaning-")]
             return cls(text, data.get("name", ""), "", tuple(_parameter(data, name) for name in described))
         return cls(

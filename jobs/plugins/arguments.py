@@ -1,8 +1,8 @@
 """The arguments of a plugin: flags as Go's package `flag` reads them (reference: volcano-job §5.1).
 
-`--name=value`, `-name=value` or `--name value`; a yes-or-no flag stands alone or with `=`. At the first word that is
-wrong the reading stops: what was read before it holds, and everything else keeps its default. A word that is no flag
-ends the flags, as `--` does. Of two of a name the later one holds.
+`--name=value`, `-name=value` or `--name value`; a boolean flag stands alone or with `=`. Parsing stops at the first wrong
+word: flags before it keep their values, all others their defaults. A word that is not a flag ends the flags, as `--`
+does. If a flag is given twice, the later value counts.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Parsed(NamedTuple):
-    """The value of every flag, and what stopped the reading, as a sentence for people."""
+    """The value of every flag, and a sentence about the word at which parsing stopped, "" for none."""
 
     values: Values
     problem: str = ""
 
 
 class _Wrong(ValueError):
-    """A word at which the reading stops."""
+    """A word at which parsing stops."""
 
 
 def parse(words: Sequence[str], flags: Flags) -> Parsed:
-    """Return what the words make of the flags."""
+    """Return the values of the flags after these words."""
     values = dict(flags)
     left = list(words)
     while left:
@@ -50,13 +50,13 @@ def parse(words: Sequence[str], flags: Flags) -> Parsed:
 
 
 def _read(word: str, left: list[str], flags: Flags) -> tuple[str, Value]:
-    """Return the flag that a word begins and its value, which may be the next word."""
+    """Return the name and value of the flag in a word; the value may be the next word, which is then taken from `left`."""
     if word == "--":
         raise _Wrong('"--" ends the flags')
     body = word[2:] if word.startswith("--") else word[1:]
     if not word.startswith("-") or not body or body.startswith(("-", "=")):
         raise _Wrong(f'"{word}" is no flag')
-    # The first character is never the separator.
+    # `body` does not begin with "=" (checked above), so the name is not empty.
     name, separator, text = body.partition("=")
     if name not in flags:
         names = ", ".join(f"--{each}" for each in flags) or "none"
@@ -74,7 +74,7 @@ def _read(word: str, left: list[str], flags: Flags) -> tuple[str, Value]:
 
 
 def _whole(name: str, text: str) -> int:
-    """Read a number as Go's strconv.ParseInt does with base 0: decimal, 0x…, 0o…, 0b… or 0…, with underscores."""
+    """Return a number as Go's strconv.ParseInt reads it with base 0: decimal, 0x…, 0o…, 0b… or 0…, with underscores."""
     try:
         octal = _OCTAL.fullmatch(text)
         if octal is not None:

@@ -1,7 +1,7 @@
 """What a job plugin is (reference: volcano-job §5).
 
-A plugin says which arguments it takes, what it does to each pod and which objects it wants to exist for the job. It is
-given values and returns values. `jobs.plugins.table` lists the plugins in the order in which they work.
+A plugin declares its arguments, how it changes each pod, and which objects it wants to exist for the job. Its functions
+have no side effects. `jobs.plugins.table` lists the plugins in the order in which they are applied.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ class PodIdentity:
 
 
 class Draft(NamedTuple):
-    """A pod as far as it is made; nothing in it may be changed, as the pods of a task share it."""
+    """A pod that is being made; its values must not be changed in place, since the pods of a task share them."""
 
     spec: PodSpec
     annotations: Mapping[str, str]
 
 
 class KeyPair(NamedTuple):
-    """A key that opens every pod of a job to the others."""
+    """A key pair with which the pods of a job log in to each other."""
 
     private: str  # PEM, PKCS#1
     public: str  # a line of authorized_keys
 
 
 class Context(NamedTuple):
-    """What a plugin knows of the job that it works for."""
+    """What a plugin knows of its job."""
 
     job: str
     namespace: str
     tasks: Sequence[Object]  # as they are stored
     arguments: Values
-    keys: KeyPair | None = None  # where a product is to be made that needs new ones
+    keys: KeyPair | None = None  # a new pair, if an object that needs one is to be made
 
     def task(self, name: str) -> Object | None:
         return next((task for task in self.tasks if lenient.text(task, "name") == name), None)
@@ -72,33 +72,33 @@ PodHook = Callable[[Draft, PodIdentity], Draft]
 class PluginObject(NamedTuple):
     """An object that a plugin wants to exist while its job has pods.
 
-    `content` is what it holds beside apiVersion, kind and metadata; None where this job is to have no such object. Of
-    an object that exists, the keys of `data` that `keeps` names are kept as `content` says, and nothing else.
+    `content` returns the object without apiVersion, kind and metadata, or None if this job has no such object. In an
+    existing object only the keys of `data` for which `keeps` is true are updated to `content`.
     """
 
     resource: Resource
-    suffix: str  # its name is the job's with this behind it
+    suffix: str  # its name is the job's name followed by this
     content: Callable[[Context], Object | None]
     keeps: Callable[[str], bool] = lambda _: False
 
 
 def nothing(_: Context) -> Iterator[Never]:
-    """Have nothing to say, and give no container a command."""
+    """Yield nothing: no messages, and no containers that get a command."""
     yield from ()
 
 
 def no_programs(_: Context) -> Mapping[Program, Sequence[str]]:
-    """Need no program."""
+    """Return that no program is needed."""
     return {}
 
 
 class Plugin(NamedTuple):
     """A plugin.
 
-    `pods` is asked once for each task, and what it returns for each pod. `refusals` say why a job cannot be accepted,
-    `warnings` what in it is likely not meant; their contexts come from what somebody wrote, whatever that is, as those
-    of `commands` do, which names the containers that get their command from the plugin, each by its task and its name,
-    and of `programs`, which names what pods cannot do without, each with the tasks that run it.
+    `pods` is called once for each task, and the hook that it returns once for each pod. `refusals` yields why a job cannot
+    be accepted, `warnings` what in it is probably a mistake. `commands` yields task and name of the containers that get
+    their command from the plugin, and `programs` returns the programs that pods need, with the tasks that run them. The
+    contexts of these four come from unchecked user input.
     """
 
     name: str
@@ -113,19 +113,19 @@ class Plugin(NamedTuple):
 
 
 def unchanged(draft: Draft, _: PodIdentity) -> Draft:
-    """Leave a pod as it is."""
+    """Return a pod as it is."""
     return draft
 
 
 def wrong_ports(context: Context, *flags: str) -> Iterator[str]:
-    """Say which of the ports among the arguments is none."""
+    """Yield a message for each of these flags whose value is not a valid port."""
     for flag in flags:
         if not 1 <= context.number(flag) <= MOST_PORT:
             yield f"--{flag} must be a port from 1 to {MOST_PORT}, and is {context.number(flag)}."
 
 
 def unknown_tasks(context: Context, flags: Sequence[str], outcome: str) -> Iterator[str]:
-    """Say which of the tasks that arguments name do not exist, and what comes of it."""
+    """Yield a message for each of these flags that names a task that does not exist, with the outcome of that."""
     for flag in flags:
         name = context.text(flag)
         if context.task(name) is None:

@@ -1,4 +1,4 @@
-"""The plugin env: tells every container the index of its pod (reference: volcano-job §5.2)."""
+"""The plugin env: gives every container the index of its pod in variables (reference: volcano-job §5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin hcclrank: notes on each pod its rank for HCCL (reference: volcano-job §5.9)."""
+"""The plugin hcclrank: annotates each pod with its rank for HCCL (reference: volcano-job §5.9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _pods(context: Context) -> PodHook:
     def hook(draft: Draft, identity: PodIdentity) -> Draft:
         if draft.annotations.get(RANK):
             return draft
-        # The first RANK that a container is told counts.
+        # The first variable RANK of any container counts.
         variables = (each for container in draft.spec.get("containers") or () for each in container.get("env") or ())
         rank = next((each.get("value") or "" for each in variables if each.get("name") == "RANK"), "")
         if not rank and identity.task in (master, worker):
@@ -33,5 +33,5 @@ def _warnings(context: Context) -> Iterator[str]:
         yield from unknown_tasks(context, list(FLAGS), "its pods get a rank only from a variable RANK")
 
 
-# It makes nothing for the job as a whole, so Volcano does not list it.
+# It makes nothing for the job as a whole, so Volcano does not list it in status.controlledResources.
 PLUGIN = Plugin("hcclrank", FLAGS, _pods, warnings=_warnings, is_registered=False)

@@ -1,4 +1,4 @@
-"""The plugin mpi: tells the master where the workers are (reference: volcano-job §5.7). They are reached by ssh."""
+"""The plugin mpi: gives the master the workers' addresses, which it reaches by ssh (reference: volcano-job §5.7)."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ PLUGIN = Plugin(
     _pods,
     refusals=_refusals,
     warnings=lambda context: unknown_tasks(context, ["worker"], "the master gets no MPI_HOST"),
-    # The workers need what mpirun brings with it: it starts its daemon in each of them.
+    # The workers need mpirun's installation too: it starts its daemon in each of them.
     programs=lambda context: {Program.MPIRUN: [context.text("master"), context.text("worker")]},
 )

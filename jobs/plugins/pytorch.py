@@ -1,4 +1,4 @@
-"""The plugin pytorch: tells each process where the rendezvous is, and who it is (reference: volcano-job §5.5)."""
+"""The plugin pytorch: gives each process the master's address and its own rank (reference: volcano-job §5.5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAGS: Flags = {
     "wait-master-timeout": 300,
     "wait-master-image": "busybox:1.36.1",
 }
-# Shells without /dev/tcp, such as dash, have nc or bash beside them.
+# Images whose sh has no /dev/tcp, such as dash, have nc or bash as well.
 _WAIT = """\
 end=$(( $(date +%s) + {seconds} ))
 until nc -z {host} {port} 2>/dev/null || bash -c ': </dev/tcp/{host}/{port}' 2>/dev/null; do

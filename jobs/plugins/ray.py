@@ -1,7 +1,7 @@
 """The plugin ray: starts a Ray cluster in the pods of a job (reference: volcano-job §5.8).
 
-Volcano lets Ray find out its own address, which is the machine's: two pods on a machine, as all pods on this one are,
-would take each other's ports. So each is told its pod's.
+Volcano lets Ray find its own address, which is the machine's: two pods on one machine, as all pods here are, would take
+each other's ports. So each Ray process is given its pod's address.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _pods(context: Context) -> PodHook:
 
 
 def _starts(context: Context, role: str) -> bool:
-    """Whether the task of a role has the container in which Ray is started."""
+    """Tell whether the task of a role has the container in which Ray is started."""
     containers = lenient.sequence(context.task(context.text(role)), "template", "spec", "containers")
     return any(lenient.text(each, "name") == context.text(f"{role}Container") for each in containers)
 

@@ -23,14 +23,14 @@ FLAGS: Flags = {"ssh-key-file-path": HOME, "ssh-private-key": "", "ssh-public-ke
 
 
 def makes_keys(context: Context) -> bool:
-    """Say whether the job brings no keys of its own, so that some have to be made."""
+    """Tell whether keys have to be made, because the job's arguments contain none."""
     return not context.text("ssh-private-key")
 
 
 def _pods(context: Context) -> PodHook:
     name, path = f"{context.job}{SUFFIX}", context.text("ssh-key-file-path")
     items = [{"key": key, "path": f"{FOLDER}/{key}"} for key in FILES]
-    # Only root's own directory is read by root alone.
+    # The files are private to root only in root's own directory.
     mode = 0o600 if path == HOME else 0o644
     source = {"secretName": name, "items": items, "defaultMode": mode}
     volume = {"name": containers.volume_name(name), "secret": source}
@@ -43,14 +43,14 @@ def _pods(context: Context) -> PodHook:
 
 
 def _secret(context: Context) -> Object:
-    # A pod answers to its name and its address, and its host key is believed. In Volcano the port holds for the name
-    # only, which mpirun does not use.
+    # The settings apply to a pod's name and its address, and host keys are not checked. In Volcano the port applies to
+    # the name only, which mpirun does not use.
     lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
     for task in context.tasks:
         for host in addresses.of_task(context.job, task):
             lines += [f"Host {host.hostname} {host.address}", f"  HostName {host.address}", f"  Port {_port(context)}"]
     files = {CONFIG: "\n".join(lines) + "\n"}
-    # There are no keys for a Secret that exists: only its configuration is compared.
+    # Without keys when the Secret exists: then only its configuration is compared.
     pair = context.keys
     if not makes_keys(context):
         pair = KeyPair(context.text("ssh-private-key"), context.text("ssh-public-key"))

@@ -1,7 +1,7 @@
 """The plugin svc: lets the pods of a job find each other by name (reference: volcano-job §5.3).
 
 A headless Service has the job's name, which is the pods' subdomain; a ConfigMap lists the hosts of each task, as files
-in /etc/volcano and as variables; a NetworkPolicy lets only pods of the job in.
+in /etc/volcano and as variables; a NetworkPolicy allows traffic only from pods of the job.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES
 
 SUFFIX = "-svc"
 DIRECTORY = "/etc/volcano"
-LONGEST_VARIABLE = 131_072 - 1  # bytes of NAME=value that Linux hands to a program
+LONGEST_VARIABLE = 131_072 - 1  # bytes of NAME=value that Linux accepts for a new program
 FLAGS: Flags = {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True}
 
 
@@ -78,7 +78,7 @@ def _policy(context: Context) -> Object | None:
 
 
 def _refusals(context: Context) -> Iterator[str]:
-    # The Service would be refused by any cluster, and so would pods with that subdomain.
+    # Any cluster would refuse the Service, and pods with that subdomain.
     if names.dns_subdomain(context.job) is None and (problem := names.dns1035_label(context.job)):
         yield f"the plugin makes a Service of the job's name, {context.job}, which cannot be one: {problem}."
 

@@ -1,7 +1,6 @@
-"""The plugins that a job may name, in the order in which they work (reference: volcano-job §10, Q-21).
+"""The plugins that a job may name, in the order in which they are applied (reference: volcano-job §10, Q-21).
 
-svc comes before those whose pods find each other by its names, and pytorch
-before hcclrank, which reads the rank that it gives.
+svc comes before the plugins whose pods use its host names, and pytorch before hcclrank, which reads the rank it sets.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ PLUGINS: dict[str, Plugin] = {plugin.name: plugin for plugin in _ORDERED}
 
 
 def of_job(job: Object, keys: KeyPair | None = None) -> Iterator[tuple[Plugin, Context]]:
-    """Yield the plugins that a job names, each with what it is to know; a name that is no plugin's is passed over."""
+    """Yield the plugins that a job names, each with its context; unknown names are skipped."""
     spec, metadata = lenient.mapping(job, "spec"), lenient.mapping(job, "metadata")
     wanted = lenient.mapping(spec, "plugins")
     tasks = [task for task in lenient.sequence(spec, "tasks") if isinstance(task, dict)]

@@ -15,7 +15,7 @@ FLAGS: Flags = {**{role: role for role in ROLES}, "port": 2222}
 
 def _pods(context: Context) -> PodHook:
     if len(context.tasks) == 1 and (context.tasks[0].get("replicas") or 0) == 1:
-        return unchanged  # alone it needs no cluster
+        return unchanged  # a single pod needs no cluster
     cluster = {role: found for role in ROLES if (found := _addresses(context, role))}
     roles = {context.text(role): role for role in reversed(ROLES)}
 
@@ -29,7 +29,7 @@ def _pods(context: Context) -> PodHook:
 
 
 def _addresses(context: Context, role: str) -> list[str]:
-    """Return one address for each pod of a role, also where the template names a host for all of them."""
+    """Return one address for each pod of a role, even if the template gives all of them the same hostname."""
     task, port = context.task(context.text(role)), context.number("port")
     if task is None:
         return []

@@ -1,1 +1,1 @@
-"""Which jobs are accepted, what of them may change, and what may be done with them."""
+"""Which jobs are accepted, which of their fields may change, and which actions apply."""

@@ -1,8 +1,8 @@
 """The actions on jobs: one table for pages, bulk operations and API.
 
-A row of `ACTIONS` says which right an action takes, what it sends, in which phases it applies, and its words. In which
-phases a Command is heeded is not written here: it follows from `jobs.lifecycle.phases`. What an action will do is told
-before by `effect`, what has become of it by `verdict`, which looks at the job as it is and not at what was sent.
+A row of `ACTIONS` says which permission an action needs, what it sends, in which phases it applies, and its words. The
+phases in which a Command has an effect follow from `jobs.lifecycle.phases`. `effect` tells beforehand what an action
+will do; `verdict` tells its result, judged by the job as it is and not by what was sent.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from kube.kinds.batch import Action as Order
 from kube.kinds.batch import JobPhase
 from kube.resources import COMMANDS, JOBS, Resource
 
-TIME_LIMIT_MS = 30_000  # for an action to have its effect; what lasts longer is said to need a look
+TIME_LIMIT_MS = 30_000  # for an action to take effect; after that its result is TIMED_OUT
 
 
 class Result(StrEnum):
-    """What has become of an action on one job; the values are shown to people."""
+    """The result of an action on one job; the values are shown to people."""
 
     WAITING = "Not begun"
-    ASKED = "Asked"  # accepted, and not seen to have happened yet
+    ASKED = "Asked"  # accepted, and not yet in effect
     DONE = "Done"
     SKIPPED = "Skipped"  # the job is in a phase in which the action does not apply
-    REFUSED = "Refused"  # a right or a rule is against it
+    REFUSED = "Refused"  # not permitted, or against a rule
     GONE = "Gone"  # the job was deleted before
     TIMED_OUT = "Timed out"
-    STOPPED = "Not asked"  # never, because the bulk operation was stopped
+    STOPPED = "Not asked"  # because the bulk operation was stopped before
 
 
 OPEN = (Result.WAITING, Result.ASKED)
@@ -39,7 +39,7 @@ KEEP, GO_ON = "Leave it as it is", "Let it go on"
 
 
 class Verdict(NamedTuple):
-    """A result and, unless it is plain, why."""
+    """A result, and why; "" if that is plain."""
 
     result: Result
     why: str = ""
@@ -49,9 +49,9 @@ class Verdict(NamedTuple):
 class Action:
     """One thing that can be done with a job.
 
-    verb and resource are the right that it takes. order is the Command that it
+    verb and resource are the permission that it needs. order is the Command that it
     sends, None for a write to the job itself. phases are those in which it applies;
-    None means all. target is the phase that it leads to, where there is one.
+    None means all. target is the phase that it leads to, "" if there is none.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Action:
     order: Order | None = None
     phases: frozenset[str] | None = None
     target: str = ""
-    keep: str = KEEP  # the button that does nothing
+    keep: str = KEEP  # the label of the button that cancels
     is_bulk: bool = True
     on_deleted: bool = False  # also while the job is being deleted
 
 
 def _command(order: Order, label: str, icon: str, participle: str, *, target: str = "", keep: str = GO_ON) -> Action:
-    """Return an action that sends a Command, in the phases that heed it."""
+    """Return an action that sends a Command, for the phases that obey it."""
     heeding = (phase for phase, row in STEPS.items() if order in row and row[order] is not RESTART_ANEW)
     return Action(
         name=label.lower(),
@@ -118,7 +118,7 @@ def problem(action: Action, job: Job) -> str:
 
 
 class Extent(NamedTuple):
-    """What an action is about: how many jobs, and how many of their pods are wished for, run and wait.
+    """The extent of an action: how many jobs, and how many of their pods are desired, running and waiting.
 
     last_restart counts the jobs that one more restart makes Failed.
     """
@@ -131,14 +131,14 @@ class Extent(NamedTuple):
 
 
 class Retention(NamedTuple):
-    """For how many days what is known of a deleted job stays, and what its pods printed."""
+    """Days for which a deleted job's record and logs are kept; logs 0: gone with the job."""
 
     history: int
     logs: int
 
 
 def extent(jobs: Iterable[Job]) -> Extent:
-    """Count what an action on these jobs is about."""
+    """Return the extent of an action on these jobs."""
     total = Extent()
     for job in jobs:
         status = job.status
@@ -148,7 +148,7 @@ def extent(jobs: Iterable[Job]) -> Extent:
 
 
 def effect(action: Action, about: Extent, retention: Retention) -> list[str]:
-    """Say in sentences what an action on one job or on many will do, and what stays of a job that is deleted."""
+    """Return sentences on what an action on jobs will do, and on what is kept of deleted jobs; [] if none."""
     theirs = "its" if about.jobs == 1 else "their"
     running = "No pod runs" if not about.running else f"{_pods(about.running, 'running')} will be stopped"
     waiting = f", and {_pods(about.waiting, 'waiting')} will not start" if about.waiting else ""
@@ -191,16 +191,16 @@ def _days(number: int) -> str:
 
 
 def mark(job: Job) -> int:
-    """Return what is noted of a job when an action is asked: how often it was restarted by then."""
+    """Return the job's retry count, to be noted for `verdict` when an action is requested."""
     return job.status.retry_count
 
 
 def verdict(action: Action, job: Job | None, marked: int) -> Verdict | None:
-    """Say what has become of an action that was accepted, None while that is not decided.
+    """Return the result of an action that was accepted, None while it is undecided.
 
-    job is the job as it is now, None when it is not there any more; marked
-    is what `mark` returned before the action was asked for. What changes nothing but the text of a
-    job (CLONE, EDIT) is done once it is accepted, and is not asked about.
+    job is the job as it is now, None if it no longer exists; marked is what
+    `mark` returned before the action was requested. Not for CLONE and EDIT, which
+    only change the text of a job: they are done once they are accepted.
     """
     if job is None:
         return Verdict(Result.DONE) if action is DELETE else Verdict(Result.GONE, "It was deleted meanwhile.")
@@ -226,7 +226,7 @@ def _is_reached(action: Action, job: Job, marked: int) -> bool:
 
 
 def lacking(job: Job) -> int:
-    """Return by how many pods the tasks of a job differ from what is wished for."""
+    """Return by how many pods the tasks of a job differ from their replicas."""
     counted = job.status.task_status_count
     return sum(
         abs(task.replicas - (sum(counted[task.name].phase.values()) if task.name in counted else 0))
@@ -235,7 +235,7 @@ def lacking(job: Job) -> int:
 
 
 def overdue(action: Action, job: Job) -> Verdict:
-    """Say what is the matter with an action that has not had its effect within TIME_LIMIT_MS."""
+    """Return TIMED_OUT, and why, for an action that took no effect within TIME_LIMIT_MS."""
     text = job.status.state.text
     if job.metadata.deletion_timestamp:
         text = "It is being deleted, and its pods have not ended yet."

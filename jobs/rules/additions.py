@@ -1,6 +1,6 @@
-"""What an object has beside what was written: field by field, with paths as people write them.
+"""What an object has besides what was written: field by field, with paths as people write them.
 
-Items of a list are told apart by what names them, such as a variable's name, so that an added one is one
+List items are matched by what names them, such as a variable's name, so that an added item is one
 difference: `spec.containers[main].env[VC_TASK_INDEX]`.
 """
 
@@ -26,7 +26,7 @@ _NAMES = {
 
 
 def of(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
-    """Yield the fields in which `after` differs from `before`; a field that is not there has the value ""."""
+    """Yield the fields in which `after` differs from `before`; a missing field has the value ""."""
     if before == after:
         return
     parts = _parts(before, after, path.rpartition(".")[2])
@@ -40,7 +40,7 @@ def of(before: Any, after: Any, path: str = "") -> Iterator[Difference]:
 
 
 def _parts(before: Any, after: Any, field: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-    """Return what two values are made of, by the same keys; None where they are to be shown whole."""
+    """Return the parts of two values by matching keys; None if they are to be compared whole."""
     if isinstance(before, dict) and isinstance(after, dict):
         return before, after
     lists = [value for value in (before, after) if value is not None]
@@ -56,13 +56,13 @@ def _parts(before: Any, after: Any, field: str) -> tuple[Mapping[str, Any], Mapp
 
 
 def _by_name(items: list[dict[str, Any]], field: str) -> dict[str, Any] | None:
-    """Return the items of a list by what names them; None where that does not tell them apart."""
+    """Return the items of a list by their names; None if names are missing or not unique."""
     names = [str(item.get(_NAMES.get(field, ""), "")) for item in items]
     return dict(zip(names, items, strict=True)) if all(names) and len(set(names)) == len(names) else None
 
 
 def _text(value: Any) -> str:
-    """Write a value in a line; one that is named and has a value is that value."""
+    """Return a value as one line; of a mapping of just name and value, the value."""
     if value is None:
         return ""
     if isinstance(value, dict) and value.keys() == {"name", "value"}:

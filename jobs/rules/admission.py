@@ -1,8 +1,8 @@
 """Which jobs are accepted, and what is filled in (reference: volcano-job §7; seed: Job API).
 
-`default` changes what was written into what will be stored. `validate` finds
-everything wrong at once, each at its field, whatever the input looks like.
-`warn` says what is accepted but likely not meant; most of it is known to `jobs.rules.warnings`.
+`default` turns what was written into what will be stored. `validate` returns
+all errors at once, each at its field, whatever the input looks like.
+`warn` says what is accepted but likely not meant, mostly from `jobs.rules.warnings`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 
 
 class JobRulesView(intake.QueuesView, Protocol):
-    """What admission may ask about the cluster."""
+    """What admission queries of the cluster."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
     def priority_class(self, name: str) -> Object | None: ...
@@ -46,10 +46,10 @@ class JobRulesView(intake.QueuesView, Protocol):
 
 
 def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
-    """Fill in what a new job leaves open, and store the seeds' spellings as today's.
+    """Fill in what a job leaves open, and replace the seeds' spellings by today's.
 
-    On update that is done as well, because who applies the same file again leaves the same fields open; but a number
-    that is written stays: lowering minAvailable to 0 stays 0 (reference: volcano-job §1.6).
+    This is done on update too, because applying the same file again leaves the same fields open; but a written number
+    stays: minAvailable lowered to 0 stays 0 (reference: volcano-job §1.6).
     """
     spec = job.get("spec")
     if not isinstance(spec, dict):
@@ -65,7 +65,7 @@ def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
             _default_task(task, number, None if before is None else lenient.mapping(old_task))
     _default_topology(spec, before)
     for field, value in _DEFAULTS.items():
-        # A job that was stored without the field keeps being without it.
+        # A job that was stored without the field stays without it.
         if before is None or field in before:
             spec[field] = spec.get(field) or value
     if spec.get("minAvailable") is None or (old is None and not spec["minAvailable"]):
@@ -97,10 +97,10 @@ def _default_task(task: dict[str, Any], number: int, before: dict[str, Any] | No
 
 
 def _keep_what_was_made(spec: dict[str, Any], before: dict[str, Any]) -> None:
-    """Keep what the author of a change does not write.
+    """Keep stored values that the author of a change does not write.
 
-    That are the names that the controller gave to the claims it made, and the templates to which a client has only
-    added what its types always write, such as empty `resources`.
+    These are the names of claims that the controller made, and templates to which a client only added what its types
+    always write, such as empty `resources`.
     """
     for volume, old in zip(lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes"), strict=False):
         claim = lenient.text(old, "volumeClaimName")
@@ -120,7 +120,7 @@ def _default_topology(owner: dict[str, Any], before: dict[str, Any] | None) -> N
 
 
 def validate(job: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
-    """Return everything wrong with a job that is created, or that changes from old."""
+    """Return everything wrong with a job that is created (old is None) or updated."""
     shapes = schema.check(job, definitions.of(resources.JOBS))
     spec = lenient.mapping(job, "spec")
     if old is not None:
@@ -141,7 +141,7 @@ def validate(job: Object, old: Object | None, view: JobRulesView) -> list[Cause]
 
 
 def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
-    """Return what a person should know about a job although it is accepted; of a change what it brings."""
+    """Return the warnings about an accepted job; of an update, only those that it adds."""
     spec = lenient.mapping(job, "spec")
     named = _with_likely_name(job)
     found: list[str] = []
@@ -172,7 +172,7 @@ def respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
     """Store the Job seed's spellings (taskSpecs, claim, priorityClass) under today's names."""
     if "taskSpecs" in spec:
         written = spec.pop("taskSpecs")
-        # Laid over a stored job, the seed's spelling stands beside the tasks that it is to replace.
+        # Patched onto a stored job, the seed's spelling stands beside the tasks it is to replace.
         if "tasks" not in spec or spec["tasks"] == before.get("tasks"):
             spec["tasks"] = written
     for volume in lenient.sequence(spec, "volumes"):
@@ -191,7 +191,7 @@ def respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
 
 
 def _without_empty(value: Any) -> Any:
-    """Return a value without nulls, and without those structures of Go's types that are written when they are empty."""
+    """Return a value without nulls, and without structures that Go's types write even when they are empty."""
     if isinstance(value, list):
         return [_without_empty(each) for each in value]
     if not isinstance(value, dict):
@@ -225,7 +225,7 @@ def _check_tasks(spec: dict[str, Any], view: JobRulesView) -> Iterator[Cause]:
 
 
 def _check_numbers(spec: dict[str, Any]) -> Iterator[Cause]:
-    """Compare replicas and minimums, of a new job and of a changed one."""
+    """Check replicas and minimums, of a new job and of a changed one."""
     total = 0
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path, name = f"spec.tasks[{number}]", lenient.text(task, "name")
@@ -274,7 +274,7 @@ def _check_names(job: Object) -> Iterator[Cause]:
     if not name and lenient.text(job, "metadata", "generateName"):
         name = lenient.text(job, "metadata", "generateName") + "x" * SUFFIX_LENGTH
     if not name:
-        return  # that a name is missing is told for objects of every kind
+        return  # a missing name is reported for objects of every kind
     problem = names.dns_subdomain(name)
     if problem:
         yield invalid("metadata.name", name, problem)
@@ -309,7 +309,7 @@ def _check_plugins(job: Object) -> Iterator[Cause]:
 
 
 def _with_likely_name(job: Object) -> Object:
-    """Return a job with a name like the one that is generated for it, if it has none."""
+    """Return a job with a name as it will be generated, if it has only a generateName."""
     metadata = lenient.mapping(job, "metadata")
     if lenient.text(metadata, "name") or not lenient.text(metadata, "generateName"):
         return job

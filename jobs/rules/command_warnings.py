@@ -1,6 +1,6 @@
-"""What is said to a client whose Command the job will not heed, such as one to suspend a job that is over.
+"""Warnings for a client whose Command the job will ignore, such as one to suspend a finished job.
 
-Commands are accepted all the same, as Volcano does; the pages offer no such action.
+Such Commands are still accepted, as in Volcano; the pages do not offer them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kube.resources import JOBS
 
 
 def warn(command: Object, _old: Object | None, view: JobRulesView) -> list[str]:
-    """Return why the target of a Command stays as it is, if it is a job that does not heed the action now."""
+    """Return why a Command has no effect, if its target is a job that now ignores the action; else []."""
     target = lenient.mapping(command, "target")
     action = next((each for order, each in actions.BY_ORDER.items() if order == command.get("action")), None)
     if action is None or (target.get("apiVersion"), target.get("kind")) != (JOBS.api_version, JOBS.kind):

@@ -1,8 +1,8 @@
-"""Editing a job: which of its fields are open, what somebody changed of them, and what others changed meanwhile.
+"""Editing a job: its editable fields, what somebody changed in them, and what others changed meanwhile.
 
-Fields are those that `jobs.rules.updates` lets change, and the labels, by
-names such as `minAvailable` and `tasks.0.replicas`. Three versions of them meet in an
-edit: the base that the form was filled from, what was typed, and the job as it is now.
+The fields are those that `jobs.rules.updates` allows to change, and the labels, by
+names such as `minAvailable` and `tasks.0.replicas`. An edit has three versions of
+them: the base that the form was filled from, what was typed, and the job as it is now.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Difference(NamedTuple):
 
 
 def read(job: Object) -> Fields:
-    """Return the open fields of a job."""
+    """Return a job's editable fields."""
     spec = lenient.mapping(job, "spec")
     fields: Fields = {
         "minAvailable": spec.get("minAvailable", 0),
@@ -46,7 +46,7 @@ def read(job: Object) -> Fields:
 
 
 def write(job: Object, fields: Fields) -> Object:
-    """Return a job whose open fields are these; the job itself stays as it is."""
+    """Return a copy of a job with these editable fields."""
     before = read(job)
     changed = {name: value for name, value in fields.items() if value != before.get(name)}
     spec = {**job["spec"], "tasks": [dict(task) for task in job["spec"].get("tasks") or ()]}
@@ -63,7 +63,7 @@ def write(job: Object, fields: Fields) -> Object:
 
 
 def path_of(name: str) -> str:
-    """Return where a field is in a job: `spec.tasks[0].replicas`."""
+    """Return a field's path in a job: `spec.tasks[0].replicas`."""
     if name == "labels":
         return "metadata.labels"
     if name.startswith("tasks."):
@@ -91,15 +91,15 @@ def differences(job: Object, before: Fields, after: Fields) -> list[Difference]:
 
 
 def merge(base: Fields, typed: Fields, now: Fields) -> Fields:
-    """Return what an edit wants of the job as it is now: what was typed where that changed the base, else what is now."""
+    """Return the fields that an edit wants: what was typed if that differs from the base, else the current value."""
     changed = {name: value for name, value in typed.items() if value != base.get(name)}
     return {name: changed.get(name, value) for name, value in now.items()}
 
 
 def with_minimums(before: Fields, after: Fields) -> Fields:
-    """Return the fields with the minimums of tasks, and with them the job's, moved by as much as replicas were changed.
+    """Return the fields with the minimums of tasks, and of the job, shifted by the change of replicas.
 
-    No minimum becomes negative or higher than its replicas.
+    No minimum becomes negative, no task's higher than its replicas.
     """
     moved = dict(after)
     shift = 0
@@ -115,7 +115,7 @@ def with_minimums(before: Fields, after: Fields) -> Fields:
 
 
 def effect(before: Fields, after: Fields) -> str:
-    """Say what becomes of the pods of a living job when its fields change; empty when nothing does."""
+    """Return in words what happens to a live job's pods when its fields change; "" if nothing."""
     changes = [value - (before.get(name) or 0) for name, value in after.items() if name.endswith(".replicas")]
     more = sum(change for change in changes if change > 0)
     fewer = -sum(change for change in changes if change < 0)

@@ -1,8 +1,8 @@
 """The YAML of the job editor: a text becomes one Volcano Job, or problems with their lines.
 
-What the Job seed prints is accepted as printed. Its `event: *` and its indented `...` are not YAML, so
-they are mended where the parser itself stumbles over them; a star or dots inside a string or a
-comment never get there, and so never change.
+The Job seed's examples are accepted as printed. Their `event: *` and indented `...` are not YAML, so
+they are mended where the parser itself fails; a star or dots inside a string or a comment never make
+it fail, and so never change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BARE_STAR = re.compile(r"\*(?=[\s,\]}]|\Z)")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that was understood although it was not written as it should be."""
+    """Something that was accepted although it was not written correctly."""
 
     message: str
     line: int
@@ -37,7 +37,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One Job read from text. text is what was understood: equal to the input unless notes say otherwise."""
+    """One Job read from YAML. text is that YAML after mending: equal to the input unless notes say otherwise."""
 
     object: dict[str, Any]
     text: str
@@ -56,9 +56,9 @@ class Document:
 
 
 def read(text: str, plain: Plain = scalar.resolve) -> Document:
-    """Return the one Job in text; YamlError names every problem with its line.
+    """Return the one Job in text; raise YamlError with every problem and its line.
 
-    `plain` says what a value without quotes means.
+    `plain` resolves an unquoted value.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
@@ -88,7 +88,7 @@ def read(text: str, plain: Plain = scalar.resolve) -> Document:
 
 
 def _mend(text: str, error: yaml.YAMLError) -> tuple[str, Note] | None:
-    """Return the text without the one slip at which the parser stopped, if it is one that the seeds make."""
+    """Return the text with the slip at which the parser stopped mended, and a note; None if it is not the seeds'."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.context_mark is None:
         return None
     mark = error.context_mark
@@ -128,7 +128,7 @@ def _only_job(documents: list[Tree]) -> Tree:
 
 
 def _items(document: Tree) -> list[Tree]:
-    """Return what a List holds, each as if it stood alone."""
+    """Return the items of a List, each as if it stood alone."""
     value = document.value
     if not isinstance(value, dict) or value.get("kind") != "List" or not isinstance(value.get("items"), list):
         return [document]
@@ -174,7 +174,7 @@ def _kind_problems(tree: Tree) -> list[Problem]:
 
 
 def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:
-    """Return the job with the seed's older spellings in today's, and a note for each."""
+    """Return the job with the seed's older spellings replaced, and a note for each."""
     job: dict[str, Any] = tree.value
     notes: list[Note] = []
     spec = job.get("spec")

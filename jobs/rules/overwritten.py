@@ -1,7 +1,7 @@
-"""What a plugin overwrites of what somebody wrote: found by letting it make a pod, so it holds for every plugin.
+"""What a plugin overwrites in a job: found by letting it make a pod, so it works for every plugin.
 
-A plugin adds variables and mounts behind those of a container, and the last one of a name or a place counts; a command
-it puts in the place of the container's.
+A plugin appends variables and mounts to those of a container, and the last one of a name or a path counts; its command
+replaces the container's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MERGED = ("ports", *_LISTS)  # what plugins only add to
 
 
 class _Made(NamedTuple):
-    """What a plugin has made of a list or a container: its name, what was there before, and what is after it."""
+    """What a plugin made of a pod or a container: the plugin's name, and the object before and after it."""
 
     plugin: str
     before: Object
@@ -29,10 +29,10 @@ class _Made(NamedTuple):
 
 
 def of_job(job: Object) -> Iterator[str]:
-    """Yield what of a job with its defaults a plugin overwrites, as `path: sentence`."""
+    """Yield what plugins overwrite in a job with its defaults, as `path: sentence`."""
     name = lenient.text(job, "metadata", "name")
     tasks = lenient.sequence(job, "spec", "tasks")
-    # What a plugin sets has the same names in a job with few pods, and nobody waits for 100,000 addresses.
+    # With two pods a task, plugins set the same names, and do not list up to 100,000 addresses.
     few = [
         {**each, "replicas": min(lenient.whole(each, "replicas") or 0, 2)} for each in tasks if isinstance(each, dict)
     ]
@@ -41,7 +41,7 @@ def of_job(job: Object) -> Iterator[str]:
     for number, task in enumerate(tasks):
         task_name = lenient.text(task, "name")
         spec = lenient.mapping(task, "template", "spec")
-        # Items of a shape that plugins are never given are left out.
+        # Leave out items that are no mappings: plugins never get those.
         kinds = {
             kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)] for kind in EVERY
         }
@@ -101,13 +101,13 @@ def _of_container(change: _Made, written: Object, path: str) -> Iterator[str]:
 
 
 def _added(change: _Made, field: str) -> set[str]:
-    """Return what names the items that a plugin has added to a list."""
+    """Return the names or paths of items that a plugin added to a list."""
     before, after = (one.get(field) or () for one in (change.before, change.after))
     return {_normalized(lenient.text(each, _LISTS[field])) for each in after[len(before) :]}
 
 
 def _normalized(name: str) -> str:
-    """Return a name or a path as those that are the same are written alike."""
+    """Return a name, or a normalized path, so that equal ones match."""
     return normpath(name) if name.startswith("/") else name
 
 

@@ -75,7 +75,7 @@ def events_of(policy: Any) -> list[str]:
 
 
 def path_of(policy: Any, path: str, event: str) -> str:
-    """Return the path of an event of the policy at a path: that of `event`, or of its place among `events`."""
+    """Return the path of an event of the policy at path: `event`, its item of `events`, or else path."""
     if lenient.text(policy, "event") == event:
         return f"{path}.event"
     listed = lenient.sequence(policy, "events")

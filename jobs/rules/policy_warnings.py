@@ -1,7 +1,7 @@
-"""Lifecycle policies that are accepted and cannot act, or surely act otherwise than was meant.
+"""Lifecycle policies that are accepted but can never act, or surely do not do what was meant.
 
-Sources: reference: volcano-job §3.1 to §3.5; seed: Job API, Task/Job lifecycle policies. A policy of a
-task hears what happens to that task's pods; one of the job hears what no policy of a task answers.
+Sources: reference: volcano-job §3.1 to §3.5; seed: Job API, Task/Job lifecycle policies. A task's
+policy handles events of that task's pods; a job's policy handles what no policy of a task does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TARGETED = RESTARTS[1:]
 
 
 class PolicyAt(NamedTuple):
-    """A policy where it is written: its path, the tasks whose pods it hears of, and whether it is a task's own."""
+    """A policy: its path, the tasks whose events it gets, whether it is a task's own, and the job's maxRetry."""
 
     policy: Any
     path: str
@@ -64,7 +64,7 @@ class PolicyAt(NamedTuple):
 
 
 def of_job(spec: dict[str, Any]) -> Iterator[str]:
-    """Yield what is odd about the policies of a job and of its tasks, each as `path: sentence`."""
+    """Yield warnings about the policies of a job and of its tasks, each as `path: sentence`."""
     tasks = lenient.sequence(spec, "tasks")
     max_retry = lenient.whole(spec, "maxRetry")
     for number, task in enumerate(tasks):
@@ -84,7 +84,7 @@ def of_job(spec: dict[str, Any]) -> Iterator[str]:
 
 
 def asks(spec: dict[str, Any], action: Action) -> bool:
-    """Say whether a policy of a job or of one of its tasks asks for an action."""
+    """Tell whether a policy of a job or of one of its tasks has an action."""
     owners = [spec, *lenient.sequence(spec, "tasks")]
     listed = (policy for owner in owners for policy in lenient.sequence(owner, "policies"))
     return any(lenient.text(policy, "action") == action for policy in listed)
@@ -196,7 +196,7 @@ def _handles(task: Any, event: str, exit_code: int | None = None) -> bool:
 
 
 def _delay_ms(policy: Any) -> int | None:
-    """Return how long an action waits; None where that cannot be read."""
+    """Return a policy's timeout in ms; None if missing or invalid."""
     try:
         return parse_duration(lenient.text(policy, "timeout"))
     except ValueError:
@@ -219,7 +219,7 @@ def _stays_ended(task: Any) -> bool:
 
 def _starts_again(task: Any) -> bool:
     pod = lenient.mapping(task, "template", "spec")
-    # A pod that ran out of time fails whatever its restart policy.
+    # A pod past this deadline fails, whatever its restart policy.
     return lenient.text(pod, "restartPolicy") != RestartPolicy.NEVER and pod.get("activeDeadlineSeconds") is None
 
 

@@ -1,7 +1,7 @@
-"""Programs that the plugins of a job need, and that nodes open to its pods do not have.
+"""Programs that the plugins of a job need, and that nodes eligible for its pods lack.
 
-Where an engine runs images a program comes with them, unless the pod wants to run as processes; elsewhere a
-container runs its machine's. Only nodes that list their programs (`node.rules.programs`) are spoken of.
+Where an engine runs images they bring their programs, unless the pod is to run as processes; elsewhere a
+container runs its node's. Only nodes that list their programs (`node.rules.programs`) are considered.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from node.rules import programs
 from scheduler.records import node_selection, reading
 from scheduler.records.node_selection import NodeFacts, NodeRule
 
-MOST_NAMED = 3  # nodes in a sentence; of more the number is told
-# A path of the container's own, which the node does not look into, or a search path of its own.
+MOST_NAMED = 3  # nodes in a sentence; of more, the number is given
+# A program outside the node's bin directories, or a search path of the container's own.
 _OWN = r"\bPATH=|(?<!\S)(?!/(?:usr/(?:local/)?)?s?bin/)\S*/{program}(?![\w-])"
 
 
 class MachinesView(Protocol):
-    """What may be asked about machines."""
+    """What these rules query of machines."""
 
     def machines(self) -> list[Object]: ...
 
 
 class Equipped(NamedTuple):
-    """A node that lists its programs; with `images` a program comes with these."""
+    """A node that lists its programs; with `images`, these bring their own."""
 
     facts: NodeFacts
     has: frozenset[str]
@@ -40,10 +40,10 @@ class Equipped(NamedTuple):
 
 
 def of_job(job: Object, view: MachinesView) -> Iterator[str]:
-    """Yield for each program that a plugin needs the nodes without it, as `path: sentence`.
+    """Yield, for each program that a plugin needs, the nodes without it, as `path: sentence`.
 
-    Spoken of are nodes that are ready and open to pods that need the program,
-    by selector, required affinity and taints; whether there is room is not asked.
+    Only nodes count that are ready and eligible for pods that need the program,
+    by selector, required affinity and taints; free resources are ignored.
     """
     for plugin, context in table.of_job(job):
         for program, names in plugin.programs(context).items():
@@ -65,7 +65,7 @@ def of_job(job: Object, view: MachinesView) -> Iterator[str]:
 
 
 def _runs(task: Object, program: str) -> bool:
-    """Whether a task has pods, and these find the program where their node does."""
+    """Whether a task has pods, and these use their node's copy of the program."""
     spec = lenient.mapping(task, "template", "spec")
     own = re.compile(_OWN.format(program=re.escape(program)))
     for container in (*lenient.sequence(spec, "initContainers"), *lenient.sequence(spec, "containers")):
@@ -86,7 +86,7 @@ def _equipped(nodes: Iterable[Object]) -> Iterator[Equipped]:
 
 
 def _is_open(node: Equipped, task: Object) -> bool:
-    """Whether pods of a task may run the programs of a node."""
+    """Whether a task's pods may run on a node, with its programs."""
     template = lenient.mapping(task, "template")
     if node.images and not node_engines.wants_process(lenient.mapping(template, "metadata", "annotations")):
         return False

@@ -1,7 +1,7 @@
-"""Why a job waits, failed or was ended: the closed set of words by which lists find jobs, and what people read for each.
+"""Why a job waits, failed or was ended: the closed set of reasons by which lists filter jobs, and the text for each.
 
-A word is the reason of the job's state or, while its pod group has no place, the reason that the scheduler gives for that;
-of pods that have their nodes and do not run, the cause.
+A reason is that of the job's state or, while its pod group is unschedulable, the one that the scheduler gives;
+for pods that are bound and do not run, it is the cause.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WAITING: Final[dict[str, str]] = {
     "NoReplicas": "Waits: no task has replicas",
     "TooManyPending": "Waits: too many pods do not run any more",
 }
-# Of pods that have their nodes, `kube.pod_health.Cause`; the job may be Pending or Running.
+# Of bound pods, from `kube.pod_health.Cause`; the job may be Pending or Running.
 START_OBSTACLES: Final[dict[str, str]] = {
     "ImageMissing": "Does not run: an image cannot be had",
     "SecretMissing": "Does not run: a Secret is missing",
@@ -76,7 +76,7 @@ FAILED: Final[dict[str, str]] = {
 }
 ENDED: Final[dict[str, str]] = {"Aborted": "Suspended", "Terminated": "Terminated"}
 WORDS: Final[dict[str, str]] = {**WAITING, **START_OBSTACLES, **FAILED, **ENDED}
-# What every job goes through, or does because somebody asked it to: by phase, not by cause, such jobs are found.
+# Reasons that are usual or were requested: such jobs are found by their phase, not by a cause.
 USUAL: Final = frozenset(
     {
         "WaitingForPods",

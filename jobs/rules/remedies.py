@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 BEHIND: Final = "ControllersBehind"
-"""The reason that no controller can write, as it is about them: the pages find it out when they are read."""
+"""The reason that no controller writes, as it is about them: the pages determine it when they are read."""
 
 
 class About(StrEnum):
-    """What stands in the way, in the words of the people who ask."""
+    """What a reason is about, in the words that people read."""
 
     REFERENCE = "something that it names"
     QUEUE = "its queue"

@@ -1,4 +1,4 @@
-"""What of a job may change after it was created (reference: volcano-job §1.6, §7.4)."""
+"""Which fields of a job may change after it was created (reference: volcano-job §1.6, §7.4)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is accepted of a job and can never work, or is surely not meant: the fact and the remedy, at its field.
+"""What is accepted in a job but can never work, or is surely not meant: the fact and the remedy, at its field.
 
-Each is one line of text, `path: sentence`, as the API's warnings are. What is said here must be true of
-the controller and the scheduler as they are: tests/jobs/test_warnings.py asks them.
+Each is one line of text, `path: sentence`, like the API's warnings. It must be true of the controller and
+the scheduler as they are: tests/jobs/test_warnings.py checks that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kube.volcano.topology import HyperNode
 
 
 class ThingsView(Protocol):
-    """What may be asked about what jobs name."""
+    """What these rules query of objects."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
     def claim(self, namespace: str, name: str) -> Object | None: ...
@@ -36,11 +36,11 @@ class ThingsView(Protocol):
 
 
 ITERATIONS = ("any", "all")
-WHOLE_TIER = 1  # that of the whole cluster where there is no HyperNode (`scheduler.engine.hyper_nodes`)
+WHOLE_TIER = 1  # of the whole cluster if there is no HyperNode (`scheduler.engine.hyper_nodes`)
 
 
 def of_job(job: Object, view: ThingsView) -> Iterator[str]:
-    """Yield what is odd about a job that has its defaults."""
+    """Yield the warnings about a job with its defaults."""
     spec = lenient.mapping(job, "spec")
     yield from _dependencies(spec)
     total = sum(task.replicas for task in _tasks(spec))
@@ -60,7 +60,7 @@ def of_job(job: Object, view: ThingsView) -> Iterator[str]:
     yield from _runs_forever(spec)
     namespace = lenient.text(job, "metadata", "namespace")
     yield from _missing_claims(spec, namespace, view)
-    if not view.runs_images():  # of another cluster's Secrets and ConfigMaps not all are known here
+    if not view.runs_images():  # not all Secrets and ConfigMaps of another cluster are known here
         yield from _missing_sources(job, namespace, view)
     yield from _network(spec, view)
     yield from _task_topology(job)
@@ -96,7 +96,7 @@ def _dependencies(spec: dict[str, Any]) -> Iterator[str]:
 
 
 def _runs_forever(spec: dict[str, Any]) -> Iterator[str]:
-    """Name the tasks whose pods never end, unless something else ends the job."""
+    """Yield the tasks whose pods never end, unless something else ends the job."""
     tasks = lenient.sequence(spec, "tasks")
     forever = [templates.forever(lenient.mapping(task, "template")) for task in tasks]
     ends = sum(task.replicas for task, stays in zip(_tasks(spec), forever, strict=True) if not stays)
@@ -135,7 +135,7 @@ def _missing_claims(spec: dict[str, Any], namespace: str, view: ThingsView) -> I
 
 
 def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[str]:
-    """Name the Secrets and ConfigMaps without which containers do not start; those that plugins make come with the job."""
+    """Yield the missing Secrets and ConfigMaps that containers need to start, except those that plugins make."""
     covered = {
         (product.resource, f"{context.job}{product.suffix}")
         for plugin, context in table.of_job(job)
@@ -170,7 +170,7 @@ def _joined(names: Sequence[str], word: str) -> str:
 
 
 def _network(spec: dict[str, Any], view: ThingsView) -> Iterator[str]:
-    """Yield the tiers that a job, or a task's partitions, asks for and no HyperNode has: it would wait (`scheduler.engine.arrange`)."""
+    """Yield the tiers that a job or a task's partitions require and no HyperNode has: it would wait (`scheduler.engine.arrange`)."""
     owners = {"spec": spec}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         owners[f"spec.tasks[{number}].partitionPolicy"] = lenient.mapping(task, "partitionPolicy")
@@ -185,7 +185,7 @@ def _network(spec: dict[str, Any], view: ThingsView) -> Iterator[str]:
 
 
 def _missing_tier(topology: dict[str, Any], hyper_nodes: list[HyperNode]) -> str:
-    """Return the field by which no HyperNode is found and why, "" where there is one or none is asked for."""
+    """Return the field that no HyperNode satisfies, and why; "" if one does or none is required."""
     name, highest = lenient.text(topology, "highestTierName"), lenient.whole(topology, "highestTierAllowed")
     wait = "so the pods wait until there is one"
     if name and all(each.tier_name != name for each in hyper_nodes):
@@ -201,9 +201,9 @@ def _missing_tier(topology: dict[str, Any], hyper_nodes: list[HyperNode]) -> str
 
 
 def _task_topology(job: Object) -> Iterator[str]:
-    """Yield the tasks that annotations want on one node, or apart, and of which that cannot be.
+    """Yield the tasks in topology annotations that do not exist, or are wanted both on one node and apart.
 
-    Where the scheduler's plugin task-topology is listed, what is named here counts for nothing; the rest of the annotations holds.
+    If the scheduler's plugin task-topology is listed, it ignores what is named here; the rest of the annotations holds.
     """
     notes = lenient.mapping(job, "metadata", "annotations")
     texts = {name: lenient.text(notes, name) for name in (AFFINITY, ANTI_AFFINITY, TASK_ORDER)}

@@ -11,9 +11,9 @@ from kube.kinds.batch import Action, JobEvent
 
 
 class EventWords(NamedTuple):
-    """What a policy waits for: a clause after "when", about a job and about one of its tasks.
+    """The event of a policy, as a clause after "when": for a job, and for one of its tasks.
 
-    In `of_task` the task stands for `{task}`; it is empty where no task's policy can hear the event.
+    In `of_task`, `{task}` stands for the task; it is empty if no task's policy can get the event.
     """
 
     event: JobEvent

@@ -1,7 +1,7 @@
-"""A job as its author wrote it, read from the job that is stored.
+"""A job as its author wrote it, derived from the stored job.
 
-What was submitted is kept by nobody but kubectl, in its annotation, and of that only what `kubectl apply` sent.
-Of other jobs it follows from the defaults: a field that holds what they would fill in counts as filled in.
+Only `kubectl apply` keeps what was submitted, in its annotation. For other jobs it is inferred from the
+defaults: a field with the value that they would fill in counts as filled in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kube.apply.kubectl import LAST_APPLIED
 from kube.meta import Object
 
 Path = tuple[str | int, ...]
-_PATHS: list[Path] = [  # of the fields of a job, beside those of its tasks, that the defaults fill in
+_PATHS: list[Path] = [  # of fields of a job, besides those of its tasks, that the defaults fill in
     ("queue",),
     ("schedulerName",),
     ("maxRetry",),
@@ -31,14 +31,14 @@ _MISSING = object()
 
 
 class Written(NamedTuple):
-    """A job's spec as it was written; `is_known` tells what is known from what follows from the defaults."""
+    """A job's spec as it was written; `is_known` is False if it was inferred from the defaults."""
 
     spec: dict[str, Any]
     is_known: bool
 
 
 def written(job: Object, made_claims: Collection[str] = ()) -> Written:
-    """Return what was written of a stored job's spec; `made_claims` are names of claims that the controller made for it."""
+    """Return a stored job's spec as it was written; `made_claims` are names of claims that the controller made for it."""
     left = _copy(lenient.mapping(job, "spec"))
     for volume in lenient.sequence(left, "volumes"):
         if isinstance(volume, dict) and volume.get("volumeClaimName") in made_claims:
@@ -74,7 +74,7 @@ def _paths_of_tasks(spec: Object) -> Iterator[Path]:
 
 
 def _applied(job: Object) -> dict[str, Any] | None:
-    """Return the spec that `kubectl apply` noted; None where none is noted that can be read."""
+    """Return the spec that `kubectl apply` recorded; None if there is none that can be read."""
     text = lenient.text(job, "metadata", "annotations", LAST_APPLIED)
     try:
         applied = msgspec.json.decode(text)
@@ -90,7 +90,7 @@ def _copy(spec: Object) -> dict[str, Any]:
 
 
 def _defaulted(spec: Object) -> dict[str, Any]:
-    """Return a spec with what is filled in of a new job; the defaults ask nothing of the cluster."""
+    """Return a spec with the defaults of a new job, which query nothing of the cluster."""
     job: Object = {"spec": _copy(spec)}
     admission.default(job, None, cast("JobRulesView", None))
     filled: dict[str, Any] = job["spec"]

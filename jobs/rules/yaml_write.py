@@ -41,7 +41,7 @@ _Dumper.add_representer(str, _string)
 
 
 def dump(obj: dict[str, Any]) -> str:
-    """Return an object as YAML, its fields in the order that they have."""
+    """Return an object as YAML; apiVersion, kind, metadata and spec come first."""
     head: dict[str, Any] = {key: obj[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in obj}
     return yaml.dump(head | obj, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 

@@ -1,4 +1,4 @@
-"""What somebody has written of a sweep so far: the YAML, and its values in each of the three ways to give them."""
+"""A sweep that is being written: its YAML, and its values in each of the three ways to give them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from jobs.sweeps import values
 from jobs.sweeps.values import Values
 
 SOURCES = ("grid", "table", "csv")
-FEWEST_ROWS = 3  # that the table offers; more are asked for by a button
+FEWEST_ROWS = 3  # in the table; a button adds more
 MORE_ROWS = 5
-MOST_TYPED = 50  # rows of the table; whoever has more has them in a file
+MOST_TYPED = 50  # rows of the table; longer tables are given as CSV
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A sweep as it was typed; source says which of the three kinds of values counts.
+    """A sweep as it was typed; source says which of the three kinds of values is used.
 
-    grid has the values of each placeholder in one text, cells those of the table row by row, csv the text.
+    grid has one text of values for each placeholder, cells the rows of the table, csv the CSV text.
     """
 
     text: str
@@ -32,7 +32,7 @@ class Draft:
 
     @classmethod
     def read(cls, data: Mapping[str, str]) -> Draft:
-        """Take a draft from the fields of its form; what is missing is empty."""
+        """Read a draft from the fields of its form; missing fields are empty."""
         token, source = data.get("token", ""), data.get("source", "")
         count = min(_number(data.get("rows", "")), MOST_TYPED)
         rows: list[dict[str, str]] = [{} for _ in range(count)]
@@ -55,7 +55,7 @@ class Draft:
         )
 
     def values(self, names: Sequence[str]) -> Values:
-        """Return the values for placeholders; ValuesError says what is wrong with them."""
+        """Return the values for placeholders; raise ValuesError if they are invalid."""
         if self.source == "csv":
             return values.from_csv(self.csv)
         if self.source == "table":
@@ -63,7 +63,7 @@ class Draft:
         return values.from_grid({name: self.grid.get(name, "") for name in names})
 
     def fields(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each value of the grid and the table that was typed: its placeholder, the name of its field, and itself."""
+        """Yield each value typed into the grid or the table, as (placeholder, name of the form field, value)."""
         for name, value in self.grid.items():
             yield name, f"grid-{name}", value
         for index, row in enumerate(self.cells):
@@ -71,7 +71,7 @@ class Draft:
                 yield name, f"cell-{index}-{name}", value
 
     def rows(self, more: int = 0) -> Iterator[Mapping[str, str]]:
-        """Yield the rows of the table that the form shows, at least FEWEST_ROWS of them."""
+        """Yield the rows of the form's table, FEWEST_ROWS to MOST_TYPED; `more` adds empty ones."""
         wanted = min(max(len(self.cells), FEWEST_ROWS) + more, MOST_TYPED)
         for index in range(wanted):
             yield self.cells[index] if index < len(self.cells) else {}

@@ -1,4 +1,4 @@
-"""What became of a sweep's jobs: which of them are asked for, and the two values that they can be laid out by."""
+"""The outcomes of a sweep's jobs: filtering them, and laying them out as a grid of two values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jobs.lifecycle.phases import DELETED
 from jobs.sweeps.record import Record
 
 PENDING = "Pending"
-SPARSEST = 4  # cells of a grid for each job; with more of them a list says it better
+SPARSEST = 4  # most cells of a grid for each job; above that, a list is better
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Jobs laid out by two values: the names and the values down and across, and the row of the job of each cell."""
+    """Jobs laid out by two columns: their names, their values down and across, and the sweep's row of each cell."""
 
     down: str
     across: str
@@ -26,18 +26,18 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The phase of the job of each row of a sweep; Deleted where there is none any more."""
+    """The phase of the job of each row of a sweep; Deleted if the job no longer exists."""
 
     record: Record
     phases: tuple[str, ...]
 
     @classmethod
     def of(cls, record: Record, phases: Mapping[str, str]) -> Outcomes:
-        """Return the outcomes of a sweep, given the phases of its jobs by name; a job that nobody has seen yet is Pending."""
+        """Return a sweep's outcomes from the phases of its jobs by name; a job whose phase is still "" is Pending."""
         return cls(record, tuple((phases[job] or PENDING) if job in phases else DELETED for job in record.jobs))
 
     def chosen(self, values: Mapping[str, str], text: str = "") -> list[int]:
-        """Return the rows whose values are these, whose job's name holds a text; "" is any."""
+        """Return the rows with these values whose job's name contains text; "" matches all."""
         table = self.record.values
         wanted = [(table.names.index(name), value) for name, value in values.items()]
         return [
@@ -47,12 +47,12 @@ class Outcomes:
         ]
 
     def counts(self, rows: Sequence[int]) -> Mapping[str, int]:
-        """Return how many of the rows' jobs are in which phase."""
+        """Return how many of the rows' jobs are in each phase."""
         return Counter(self.phases[row] for row in rows)
 
 
 def distinct(record: Record, rows: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    """Return the values that rows have by name, each once, in the order in which they come."""
+    """Return the distinct values of rows by column name, in order of appearance."""
     table = record.values
     return {
         name: tuple(dict.fromkeys(table.rows[row][column] for row in rows)) for column, name in enumerate(table.names)
@@ -60,9 +60,9 @@ def distinct(record: Record, rows: Sequence[int]) -> dict[str, tuple[str, ...]]:
 
 
 def grid(record: Record, rows: Sequence[int]) -> Grid | None:
-    """Return the grid of rows; None unless exactly two of their values differ and each pair is one job's.
+    """Return the grid of rows; None unless exactly two columns vary, each pair is one job's, and it is not too sparse.
 
-    The value with fewer choices goes across.
+    The column with fewer values goes across.
     """
     found = distinct(record, rows)
     varying = [name for name, choices in found.items() if len(choices) > 1]

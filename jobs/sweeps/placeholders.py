@@ -1,8 +1,8 @@
 """Placeholders in a job's YAML: `{{name}}` stands for a value that each job of a sweep has of its own.
 
 Values are put into the parsed document and never into its text, so no value can change the structure around it. A
-placeholder that is a whole scalar without quotes takes the value as YAML would read it there: a number stays a number.
-Within quotes or inside a longer text the value is text. What a value holds is not searched for placeholders again.
+placeholder that is a whole unquoted scalar takes the value as YAML would read it there: a number stays a number.
+In quotes or inside a longer text the value is a string. Values are not searched for placeholders.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError
 from kube.yaml.tree import child
 
-# Where in an object placeholders are: the keys that lead to them, None at the scalar itself.
+# Where placeholders are in an object: a tree of the keys that lead to them, None at the scalar.
 Spots = Mapping[Any, "Spots"] | None
 
-# A name is also the last part of an annotation's key.
+# A name is also used as the name part of an annotation key, whose rules it obeys.
 NAME = r"[A-Za-z](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
 _WRITTEN = re.compile(rf"\{{\{{([ \t]*{NAME}[ \t]*)\}}\}}")
-# What YAML would take for two mappings is read as a text of the same length, so that lines and columns stay true.
+# YAML would read {{name}} as nested mappings; it is replaced by a text of the same length, so positions stay right.
 _OPEN, _CLOSE, _WHOLE = "\ue000", "\ue001", "\ue002"
 _MARK = re.compile(rf"{_OPEN}{_OPEN}[ \t]*({NAME})[ \t]*{_CLOSE}{_CLOSE}")
 _RESERVED = re.compile(f"[{_OPEN}{_CLOSE}{_WHOLE}]")
@@ -41,12 +41,12 @@ class Template:
     names: tuple[str, ...]
 
     def render(self, values: Mapping[str, str]) -> dict[str, Any]:
-        """Return the job with the values put in; it shares with others what has no placeholder. Every name needs a value."""
+        """Return the job with the values filled in; parts without placeholders are shared. Every name needs a value."""
         filled: dict[str, Any] = _filled(self.document.object, self.spots, values)
         return filled
 
     def name(self, values: Mapping[str, str]) -> str:
-        """Return the job's metadata.name with the values put in, "" where it has none."""
+        """Return the job's metadata.name with the values filled in, "" if it has none."""
         return _substituted(self._name, values)
 
     def stem(self) -> str:
@@ -69,7 +69,7 @@ class Template:
 
 
 def read(text: str) -> Template:
-    """Return the one job of a text as a template; YamlError names every problem with its line."""
+    """Return the one job of a text as a template; raise YamlError with every problem and its line."""
     if reserved := _RESERVED.search(text):
         line = text.count("\n", 0, reserved.start()) + 1
         message = f"The character U+{ord(reserved[0]):04X} cannot stand in the YAML of a sweep; remove it."
@@ -89,7 +89,7 @@ def read(text: str) -> Template:
 
 
 def first(text: str) -> tuple[str, int] | None:
-    """Return the first placeholder of a text, as it is written, and its line; comments and broken YAML count too."""
+    """Return the first placeholder of a text as written, and its line, or None; also in comments and broken YAML."""
     match = _WRITTEN.search(text)
     return None if match is None else (match[0], text.count("\n", 0, match.start()) + 1)
 
@@ -106,12 +106,12 @@ def typed(value: str) -> scalar.Scalar:
 
 
 def _plain(text: str) -> scalar.Scalar:
-    """Resolve a scalar without quotes, and remember of a placeholder that it had none."""
+    """Resolve an unquoted scalar; mark one that is a whole placeholder with _WHOLE."""
     return _WHOLE + text if _MARK.fullmatch(text) else scalar.resolve(text)
 
 
 def _unmarked(text: str) -> str:
-    """Return a text as it was written, for what is said about it."""
+    """Return a text with its braces restored, for messages."""
     text = text.replace(_WHOLE, "").replace(_OPEN + _OPEN, "{{").replace(_CLOSE + _CLOSE, "}}")
     return text.replace(_OPEN, "{").replace(_CLOSE, "}")
 
@@ -132,7 +132,7 @@ def _keys(node: Any, path: str, document: Document) -> Iterator[Problem]:
 
 
 def _spots(node: Any, names: dict[str, None]) -> Spots:
-    """Return where placeholders are below a mapping or a list, and add their names in order."""
+    """Return where placeholders are below a mapping or a list, and add them to names in order."""
     items = node.items() if isinstance(node, dict) else enumerate(node)
     found: dict[Any, Spots] = {}
     for key, item in items:

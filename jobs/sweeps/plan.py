@@ -1,4 +1,4 @@
-"""Which jobs a sweep makes: their names, their labels, and what is wrong with the whole before anything is stored."""
+"""Which jobs a sweep makes: their names and labels, and what is wrong with the sweep before anything is stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs.sweeps.values import MOST_PROBLEMS, ValueProblem, Values, ValuesError
 from kube import lenient, names
 
 SWEEP_LABEL = "ui.volcano.sh/sweep"  # on each job: the sweep's name
-VALUE_PREFIX = "value.ui.volcano.sh/"  # of the annotations that hold a job's values, each under its placeholder's name
+VALUE_PREFIX = "value.ui.volcano.sh/"  # followed by a placeholder's name: the annotation with a job's value
 LONGEST_NAME = 63  # of a job, whose name is a label of its pods
 
 
@@ -27,7 +27,7 @@ class Plan:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The columns that no placeholder stands for."""
+        """The columns that no placeholder uses."""
         return tuple(name for name in self.values.names if name not in self.template.names)
 
     def job(self, index: int) -> dict[str, Any]:
@@ -50,10 +50,10 @@ class Plan:
 
 
 def plan(template: Template, values: Values) -> Plan:
-    """Return the sweep of a template and its values; ValuesError says what keeps it from being one.
+    """Return the plan of a sweep; raise ValuesError if template and values make none.
 
-    A job is named by metadata.name with its values put in or, where that
-    holds no placeholder, by it and the number of its row.
+    A job's name is metadata.name with its values filled in or, if that has
+    no placeholder, metadata.name and the number of its row.
     """
     stem = template.stem()
     problems = []
@@ -109,5 +109,5 @@ def _name_problems(job_names: Sequence[str]) -> Iterator[ValueProblem]:
 
 
 def _with(mapping: Any, more: dict[str, str]) -> Any:
-    """Return a mapping with more in it; what is no mapping stays as it is, for admission to refuse."""
+    """Return a mapping extended by more; what is no mapping is left for admission to refuse."""
     return (mapping or {}) | more if mapping is None or isinstance(mapping, dict) else mapping

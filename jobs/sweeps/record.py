@@ -1,6 +1,6 @@
-"""What a sweep leaves beside its jobs: a ConfigMap that owns them and holds the YAML, the values and the names.
+"""The record of a sweep: a ConfigMap that owns its jobs and holds the YAML, the values and the names.
 
-So a sweep is found, read and deleted, with its jobs, by what Kubernetes has: on any cluster, with kubectl too.
+So a sweep can be found, read and deleted with its jobs by Kubernetes' own means, also with kubectl.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def write(plan: Plan, text: str) -> dict[str, Any]:
 
 
 def read(config_map: Mapping[str, Any]) -> Record | None:
-    """Return the sweep that a ConfigMap records; None where it holds none, such as one that somebody wrote by hand."""
+    """Return the sweep that a ConfigMap records; None if it is no valid record, such as one written by hand."""
     data = lenient.mapping(config_map, "data")
     text, table, jobs = (lenient.text(data, key) for key in (TEXT, VALUES, JOBS))
     try:
@@ -60,7 +60,7 @@ def read(config_map: Mapping[str, Any]) -> Record | None:
 
 
 def holder_of(name: str) -> str:
-    """Return the name of the ConfigMap that records the sweep of a name."""
+    """Return the name of the ConfigMap that records a sweep."""
     return f"{name}{SUFFIX}"
 
 
@@ -72,5 +72,5 @@ def sweep_of(job: Mapping[str, Any]) -> str:
 
 
 def name_of(config_map: str) -> str:
-    """Return the name of the sweep that a ConfigMap of a name records."""
+    """Return the sweep's name, given the name of its ConfigMap."""
     return config_map.removesuffix(SUFFIX)

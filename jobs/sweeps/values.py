@@ -1,7 +1,7 @@
 """The values of a sweep: rows typed into a table, the product of a grid, or CSV.
 
-Whichever it is, the result is one table: a name for each column, and for each
-job a row with a text for each name. What is wrong is told by row and column.
+The result is always one table: a name for each column, and for each job a
+row with a text for each name. Problems are reported by row and column.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from jobs.sweeps.placeholders import is_placeholder_name
 
 MOST_ROWS = 10_000
-MOST_PROBLEMS = 20  # that are told at once
+MOST_PROBLEMS = 20  # reported at once
 LONGEST_VALUE = 4096  # characters
 _ALLOWED = "\t\n"  # besides what can be printed
 _CSV_ERRORS = {  # words of the csv module → what they mean
@@ -29,7 +29,7 @@ _CSV_ERRORS = {  # words of the csv module → what they mean
 
 @dataclass(frozen=True, slots=True)
 class ValueProblem:
-    """One thing wrong with the values. row counts jobs from 1, line those of a CSV text; 0 means none of them."""
+    """One problem of the values. row counts jobs from 1, line the lines of a CSV text; 0 means no certain one."""
 
     message: str
     row: int = 0
@@ -38,7 +38,7 @@ class ValueProblem:
 
 
 class ValuesError(ValueError):
-    """The values make no sweep; problems says why, at most MOST_PROBLEMS of them."""
+    """The values are invalid; problems says why, at most MOST_PROBLEMS of them."""
 
     def __init__(self, *problems: ValueProblem) -> None:
         super().__init__(" ".join(problem.message for problem in problems[:MOST_PROBLEMS]))
@@ -59,7 +59,7 @@ class Values:
     def csv(self) -> str:
         """Return the table as CSV, which `from_csv` reads as the same table."""
         out = io.StringIO(newline="")
-        # All in quotes, so that a value keeps the spaces that it begins with.
+        # Quote all values, so that they keep leading spaces.
         writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(self.names)
         writer.writerows(self.rows)
@@ -67,10 +67,10 @@ class Values:
 
 
 def from_csv(text: str) -> Values:
-    """Read CSV whose first line names the columns.
+    """Read CSV whose first line names the columns; raise ValuesError if it is invalid.
 
-    Separated by commas or, where the first line has none, by semicolons or
-    tabs. Blank lines and a byte order mark are left out.
+    The separator is the comma or, if the first line has none, the semicolon
+    or the tab. Blank lines and a byte order mark are ignored.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     lines = _lines(text)
@@ -104,7 +104,7 @@ def from_csv(text: str) -> Values:
 
 
 def from_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Values:
-    """Take rows as they were typed; those that are empty are left out and the others counted."""
+    """Return the table of typed rows; empty rows are dropped before rows are counted."""
     filled = [tuple(cell.strip() for cell in row) for row in rows]
     return _checked(tuple(names), [row for row in filled if any(row)], [])
 
@@ -112,7 +112,7 @@ def from_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Values:
 def from_grid(choices: Mapping[str, str]) -> Values:
     """Combine every value of each name with every value of the others; the last name changes fastest.
 
-    Values are separated by commas or line ends, and stand in double quotes where they hold one.
+    Values are separated as in `from_csv`, or by newlines; one that contains either is in double quotes.
     """
     problems: list[ValueProblem] = []
     columns = [_choices(name, text, problems) for name, text in choices.items()]
@@ -125,7 +125,7 @@ def from_grid(choices: Mapping[str, str]) -> Values:
 
 
 def choice(value: str) -> str:
-    """Return a value as `from_grid` reads it as one."""
+    """Quote a value so that `from_grid` reads one value."""
     if value == value.strip() and not set(value) & set(',"\n;\t'):
         return value
     return '"' + value.replace('"', '""') + '"'
@@ -162,7 +162,7 @@ def _choices(name: str, text: str, problems: list[ValueProblem]) -> list[str]:
 
 
 def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Sequence[int]) -> Values:
-    """Return a table whose rows are whole."""
+    """Return the table; raise ValuesError if rows are wrong."""
     if not rows:
         raise ValuesError(ValueProblem("There are no rows; each row of values makes one job."))
     if len(rows) > MOST_ROWS:

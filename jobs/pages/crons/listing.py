@@ -1,4 +1,4 @@
-"""The list of cron jobs, what is known of one of them, and the topics of their pages."""
+"""The list of cron jobs, the details of one, and the topics of their pages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def table(actor: Actor, view: TableView, now: int) -> Table:
-    """Return a page of the cron jobs that the actor may see; the next run of one makes it another page."""
+    """Return a page of the cron jobs that the actor may see; it is read again at the next run of one."""
     upcoming: list[int] = []
 
     def row(stored: Stored) -> str:
@@ -103,7 +103,7 @@ class Detail:
 
     @classmethod
     def of(cls, actor: Actor, namespace: str, name: str, now: int) -> Detail:
-        """Read a cron job; Forbidden or NotFound says why there is nothing to show."""
+        """Read a cron job; raise Forbidden or NotFound if there is none to show."""
         cron = objects.read(actor, CRON_JOBS, namespace, name)
         return cls(cron, now, access.allowed(actor, "list", JOBS, namespace))
 
@@ -120,7 +120,7 @@ class Detail:
 
     @property
     def where(self) -> tzinfo:
-        """The zone of the schedule; UTC when that has been taken away."""
+        """The zone of the schedule; UTC if that is no longer known."""
         try:
             return schedule.zone(self.cron.spec.time_zone)
         except ScheduleError:
@@ -158,7 +158,7 @@ class Detail:
         html = {
             f"cron-{part}": render_to_string(f"crons/_{part}.html", context) for part in ("actions", "head", "calendar")
         }
-        # The calendar is another one tomorrow, also without a run.
+        # The calendar changes at midnight, even without a run.
         offset = meta.moment_of(self.now).astimezone(self.where).utcoffset()
         here = self.now + (round(offset.total_seconds() * 1000) if offset else 0)
         midnight = self.now + DAY_MS - here % DAY_MS
@@ -166,7 +166,7 @@ class Detail:
         return Parts(html, watches=self.watches, again=again)
 
     def job_table(self, view: TableView) -> Table:
-        """Return a page of the jobs that were made for it."""
+        """Return a page of the jobs that it made."""
         filters: dict[str, Any] = {"namespace": self.stored.namespace, "owner": self.stored.uid}
         if not self.sees_jobs:
             filters["namespace"] = ()
@@ -206,7 +206,7 @@ def cron_list(request: TopicRequest) -> Parts:
 
 @live.topic("cronjobs:detail")
 def cron_detail(request: TopicRequest) -> Parts:
-    """One cron job: what may be done with it, its facts and its calendar."""
+    """One cron job: its buttons, its facts and its calendar."""
     try:
         return _read_detail(request).parts(request.actor)
     except NotFound:
@@ -220,7 +220,7 @@ def cron_detail(request: TopicRequest) -> Parts:
 
 @live.topic(JOBS_SPEC.name)
 def cron_jobs(request: TopicRequest) -> Parts:
-    """The jobs that were made for one cron job."""
+    """The jobs that one cron job made."""
     return _read_detail(request).job_table(JOBS_SPEC.read(request.params)).parts()
 
 

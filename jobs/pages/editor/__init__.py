@@ -1,1 +1,1 @@
-"""Writing a job: its text, what would become of it, submitting it once, samples to begin from."""
+"""Writing a job: its text, checking and submitting it, samples to begin with."""

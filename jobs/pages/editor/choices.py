@@ -1,4 +1,4 @@
-"""What a reader may choose for a job: namespaces, queues with their room, priority classes; and kept templates to begin with."""
+"""What a reader may choose for a job: namespaces, queues with their room, priority classes; and saved templates."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from jobs.parameterized.declaration import ANNOTATION
 from kube import lenient
 from kube.resources import JOB_TEMPLATES, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES
 
-MOST = 500  # of each; who has more types the name
-MOST_TEMPLATES = 5  # that the page of a new job names
-NEWEST = 50  # of the templates, among which those are looked for
+MOST = 500  # of each; others are typed
+MOST_TEMPLATES = 5  # named on the page of a new job
+NEWEST = 50  # of the templates, from which those are taken
 
 
 class Choice(NamedTuple):
-    """A value, what is known of it in words, and why it cannot be chosen, "" if it can."""
+    """A value, its description, and why it cannot be chosen, "" if it can."""
 
     value: str
     description: str = ""
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
 
 
 class SavedTemplate(NamedTuple):
-    """A template that people keep, and the page that begins a job with it."""
+    """A saved template, and the URL that begins a job with it."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class SavedTemplate(NamedTuple):
 
 
 def of(actor: Actor) -> dict[str, list[dict[str, str]]]:
-    """Return what the actor may choose, by the path of the job's field; those that may not be chosen come last."""
+    """Return the choices for the actor by the path of the job's field; those with a refusal come last."""
     with store.reading() as head:
         by_path = {
             "metadata.namespace": _namespaces(actor),
@@ -78,7 +78,7 @@ def _priorities(actor: Actor) -> Iterator[Choice]:
 
 
 def saved_templates(actor: Actor) -> list[SavedTemplate]:
-    """Return the newest templates whose jobs the actor may submit; one with parameters asks for them first."""
+    """Return the newest templates whose jobs the actor may submit; one with parameters leads to their form."""
     visible = scope.namespaces_of("", access.namespaces(actor, JOB_TEMPLATES))
     newest = store.find(JOB_TEMPLATES, namespace=visible, order="-created", limit=NEWEST)
     allowed = access.namespaces(actor, JOBS, "create")

@@ -17,14 +17,14 @@ _GENERATED = (JOB_NAME, JOB_UID, LEGACY_JOB_NAME, LEGACY_JOB_UID)
 
 
 def text(job: Object) -> str:
-    """Return the YAML of the Volcano Job, headed by what it does otherwise."""
+    """Return the YAML of the Volcano Job, headed by the differences."""
     return "".join(f"# {note}\n" for note in notes(job)) + yaml_write.dump(of(job))
 
 
 def of(job: Object) -> Object:
-    """Return the Volcano Job: a pod for each completion, each of which starts as soon as it has room."""
+    """Return the Volcano Job: a pod for each completion, and each starts as soon as it fits."""
     spec = lenient.mapping(job, "spec")
-    # The pod template without what was generated for the Job, for Volcano's scheduler.
+    # Drop what was generated for the Job, and its scheduler: Volcano's is used.
     template = lenient.mapping(spec, "template")
     pod = {key: value for key, value in lenient.mapping(template, "spec").items() if key != "schedulerName"}
     if (deadline_s := lenient.whole(spec, "activeDeadlineSeconds")) is not None:
@@ -52,7 +52,7 @@ def of(job: Object) -> Object:
 
 
 def notes(job: Object) -> list[str]:
-    """Return what the Volcano Job does otherwise, in sentences."""
+    """Return sentences on what the Volcano Job does otherwise."""
     spec = lenient.mapping(job, "spec")
     notes_ = [f"The Job {lenient.text(job, 'metadata', 'name')} of batch/v1, written as a Volcano Job."]
     at_once, pods = lenient.whole(spec, "parallelism"), _pods(spec)

@@ -25,14 +25,14 @@ from kube.yaml.problem import YamlError
 
 SUBMISSION = "ui.volcano.sh/submission"
 COULD_NOT_START = "This job would be accepted, and could not start on the cluster as it is."
-_UNKNOWN = "unknown field "  # how a warning of a field begins that is refused here
+_UNKNOWN = "unknown field "  # begins the warnings of fields that are refused here
 _PATH = re.compile(r"[a-z]\w*(?:\.[\w-]+|\[[^\]\s]*\])*")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem or note, at a field and a line where it has them; line 0 is the text as a whole."""
+    """One problem or note, with its field and line if it has them; line 0 is the whole text."""
 
     message: str
     line: int = 0
@@ -44,7 +44,7 @@ class Finding:
 class Report:
     """What would happen to a text: accepted says whether it would become a job, verdict says it in words.
 
-    held are the values that hold where the text has none or another, by path.
+    held are the effective values of fields left out or written differently, by path.
     """
 
     accepted: bool
@@ -62,7 +62,7 @@ class Report:
 
 
 def submit(actor: Actor, text: str, token: str) -> Stored:
-    """Create the job that a text describes; YamlError or ApiError says why there is none."""
+    """Create the job that a text describes; raise YamlError or ApiError if it cannot be."""
     job = job_text.read(text).object
     if unknown := misspelled(job):
         raise Invalid.of(JOBS.group_kind, lenient.text(job, "metadata", "name"), unknown)
@@ -70,13 +70,13 @@ def submit(actor: Actor, text: str, token: str) -> Stored:
 
 
 def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
-    """Create a job. The same token twice is one job: the second answer is the first's."""
+    """Create a job; a second call with the same token returns the first one's job."""
     metadata = job.get("metadata")
     if token and isinstance(metadata, dict):
         metadata["annotations"] = {**lenient.mapping(metadata, "annotations"), SUBMISSION: token}
         prefix = lenient.text(metadata, "generateName")
         if prefix and not metadata.get("name"):
-            # The name comes from the token, so that a second click meets the first one's job.
+            # The name comes from the token, so that a second click finds the first one's job.
             metadata["name"] = prefix[:58] + suffix(token)
     try:
         return api.create(actor, JOBS, job)
@@ -89,7 +89,7 @@ def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
 
 
 def suffix(token: str) -> str:
-    """Return five characters made of a token, in the alphabet of Kubernetes' own suffixes."""
+    """Return five characters made from a token, in the alphabet of Kubernetes' suffixes."""
     digest = hashlib.sha256(token.encode()).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
 
@@ -125,7 +125,7 @@ def check(actor: Actor, text: str) -> Report:
 
 
 def _placeholder(text: str) -> tuple[Finding, ...]:
-    """Say of a text with placeholders what gives them values: in a job they are what is written."""
+    """Return a note if a text has placeholders: only a sweep gives them values, a job does not."""
     first = placeholders.first(text)
     if first is None:
         return ()
@@ -134,7 +134,7 @@ def _placeholder(text: str) -> tuple[Finding, ...]:
 
 
 def misspelled(job: dict[str, Any]) -> list[Cause]:
-    """Refuse the fields that a job does not have, as kubectl does: a field that means nothing is never meant."""
+    """Return causes that refuse unknown fields, as kubectl does: nobody writes them on purpose."""
     unknown = schema.misspelled(job, definitions.of(JOBS)).items()
     remedies = {path: f"{near} is the nearest that there is" if near else "remove it" for path, near in unknown}
     return [
@@ -143,7 +143,7 @@ def misspelled(job: dict[str, Any]) -> list[Cause]:
 
 
 def noted(warnings: Sequence[str], document: Document) -> tuple[Finding, ...]:
-    """Return warnings of admission at fields and lines; unknown fields are left out, which are refused here."""
+    """Return admission's warnings at fields and lines, without unknown fields, which are refused here."""
     notes = []
     for text in warnings:
         if text.startswith(_UNKNOWN):
@@ -157,16 +157,16 @@ def noted(warnings: Sequence[str], document: Document) -> tuple[Finding, ...]:
 
 
 def refused(report: Report, error: ApiError) -> Report:
-    """Return the report of a text that is right and was refused all the same, such as by a database that is full."""
+    """Return the report of a correct text that was refused all the same, such as by a full database."""
     cause = Finding(_sentence(error.message))
     return replace(report, accepted=False, verdict="The job was not created; your text is still here.", causes=(cause,))
 
 
 def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
-    """Return causes as problems at fields and lines."""
+    """Return causes as findings at fields and lines."""
     problems = []
     for cause in causes:
-        # How a text is written that YAML takes for something else, such as the name `n`.
+        # How to write a string that YAML reads as another type, such as the name `n`.
         how = ""
         if cause.message.endswith("must be of type string, not boolean"):
             how = "; YAML reads words like yes, no, on, off, y and n as true or false: put it in quotes"
@@ -177,7 +177,7 @@ def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]
 
 
 def summary(job: dict[str, Any]) -> str:
-    """Say what a job asks for: `5 pods of 2 tasks; 4 must start together. 1.2 CPU and 320 MiB memory in all.`"""
+    """Return what a job requests: `5 pods of 2 tasks; 4 must start together. 1.2 CPU and 320 MiB memory in all.`"""
     tasks = job["spec"].get("tasks") or []
     pods = sum(task.get("replicas", 0) for task in tasks)
     requested: amounts.Amounts = {}
@@ -200,9 +200,9 @@ def summary(job: dict[str, Any]) -> str:
 
 
 def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
-    """Return the YAML of a copy of a job under a name that is free; None if the job is unknown.
+    """Return the YAML of a copy of a job under a free name; None if the job is unknown.
 
-    With a uid it is that job, also a deleted one; without, the one that has the name or had it last.
+    With a uid, it is of that job, even if deleted; without, of the one that has the name or had it last.
     """
     living = store.find(JOBS, namespace=namespace, name=name, limit=1)
     source = living[0] if living and uid in ("", living[0].uid) else None
@@ -214,7 +214,7 @@ def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
 
 
 def template_text(template: Stored) -> str:
-    """Return the YAML of a job of a template, named as that is if the name is free."""
+    """Return the YAML of a template's job, under the template's name if that is free."""
     namespace, name = template.namespace, template.name
     existing = _taken(namespace, name)
     if name in existing:
@@ -225,7 +225,7 @@ def template_text(template: Stored) -> str:
 
 
 def _taken(namespace: str, name: str) -> frozenset[str]:
-    """Return the names of jobs among which a copy needs one of its own."""
+    """Return job names that the name of a copy might clash with."""
     stem = name.rpartition("-")[0] or name
     return frozenset(stored.name for stored in store.find(JOBS, namespace=namespace, text=stem, limit=5000))
 

@@ -1,4 +1,4 @@
-"""Which values hold where the text of a job leaves a field out, or writes one that counts as another: what the form shows in its place."""
+"""The effective values of fields that a job's text leaves out, or writes in a way that counts as another: the form shows them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kube.meta import Object
 
 
 def of(written: Object, stored: Object, view: RulesView) -> dict[str, str]:
-    """Return the values of a job with its defaults that are not as they were written, by path.
+    """Return the values of a job with its defaults that differ from what was written, by path.
 
-    Also the priority class that pods get which name none: it is stored nowhere.
+    This includes the default class of pods that name none, which is not stored.
     """
     effective = dict(_leaves(written.get("spec"), stored.get("spec"), "spec"))
     namespace = lenient.text(stored, "metadata", "namespace")
@@ -28,7 +28,7 @@ def of(written: Object, stored: Object, view: RulesView) -> dict[str, str]:
 
 
 def _leaves(before: Any, after: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield each single value of `after` that is not in `before`, with its path."""
+    """Yield each scalar of `after` that differs from `before`, with its path."""
     if isinstance(after, dict):
         for key, value in after.items():
             yield from _leaves(lenient.mapping(before).get(key), value, f"{path}.{key}")

@@ -9,7 +9,7 @@ from django import forms
 
 
 class TextField(forms.CharField):
-    """Text as it was sent: even a NUL is for jobs.pages.editor.editor to speak of, at its line."""
+    """Text as it was sent: jobs.pages.editor.editor reports even a NUL, at its line."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -17,7 +17,7 @@ class TextField(forms.CharField):
 
 
 class JobForm(forms.Form):
-    """A job as YAML. What is wrong with the text itself is said by jobs.pages.editor.editor, not here."""
+    """A job as YAML. Problems of the text are reported by jobs.pages.editor.editor, not here."""
 
     text = TextField(
         label="YAML",

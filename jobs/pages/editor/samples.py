@@ -15,9 +15,9 @@ from jobs.rules import job_text
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A job that anybody may run: its YAML, and what is to be seen when it runs.
+    """A job that anybody may run: its YAML, and what it shows when it runs.
 
-    One that is `only_here` asks for what a cluster of many people may have: it is for the embedded one.
+    An `only_here` sample requests what a shared cluster may have: it is for the embedded one.
     """
 
     slug: str
@@ -205,12 +205,12 @@ SAMPLES: dict[str, Sample] = {sample.slug: sample for sample in _ALL}
 
 
 def offered(*, elsewhere: bool) -> dict[str, Sample]:
-    """Return the samples by slug; elsewhere: for a cluster with an API of its own."""
+    """Return samples by slug; elsewhere: for a cluster with an API of its own."""
     return {slug: sample for slug, sample in SAMPLES.items() if not (elsewhere and sample.only_here)}
 
 
 def run_at_once() -> dict[str, Sample]:
-    """Return those that one click runs, by slug: none on a cluster with an API of its own, where others work and nobody comes to try us."""
+    """Return the samples that one click runs, by slug: none on a cluster with an API of its own, where other people work."""
     return {} if backend.is_mirror else SAMPLES
 
 

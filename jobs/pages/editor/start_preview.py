@@ -1,4 +1,4 @@
-"""Whether a job that is written could start on the cluster as it is: its pods and its group, made as the controller makes them, rehearsed."""
+"""Whether a job could start on the cluster as it is: its pods and pod group are made as the controller makes them, and rehearsed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from kube.meta import Object
 from scheduler import rehearsal
 from scheduler.engine.cause import Reason
 
-MOST_PODS = 300  # that are rehearsed, while somebody types; what a larger gang asks for in all is looked at whole
+MOST_PODS = 300  # rehearsed while somebody types; a larger gang's total request is still checked as a whole
 NAME = "rehearsed"
 OF_QUEUES = (Reason.QUEUE_TOO_SMALL, Reason.PARENT_TOO_SMALL, Reason.NODE_GROUP)
 
 
 def warnings(job: Object) -> list[str]:
-    """Return as `path: sentence` why a job that would be accepted could not start, were nothing else on the nodes."""
+    """Return why a job that would be accepted could not start even on empty nodes, as `path: sentence`."""
     namespace = lenient.text(job, "metadata", "namespace")
     whole = {**job, "metadata": {"name": NAME, **job["metadata"], "uid": NAME}, "status": {}}
     fact = facts.read_job(msgspec.json.encode(whole))
     with store.reading() as head, rehearsal.current(head) as world:
         priorities, ranges = effective.priority_classes(), effective.ranges(namespace)
-        pods: list[Object] = []  # of many the first of each task
+        pods: list[Object] = []  # if too many, the first of each task
         for index, task in enumerate(fact.tasks):
             blueprint = Blueprint(fact, whole, index, priorities, (), ranges)
             pods += map(blueprint.pod, range(min(task.replicas, max(MOST_PODS // len(fact.tasks), 1))))

@@ -63,7 +63,7 @@ DOUBLE_CLICK_S = 4
 @explained
 def job_new(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
-        # The way over the login page would lose what was written.
+        # The redirect to the login page would lose the text.
         return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
     if request.method == "POST":
         form = JobForm(request.POST)
@@ -74,7 +74,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
             job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
         except (YamlError, ApiError) as error:
             report = editor.check(access.of(request), form.cleaned_data["text"])
-            if report.accepted and isinstance(error, ApiError):  # what refused it is not in the text
+            if report.accepted and isinstance(error, ApiError):  # the refusal is not about the text
                 return editor_page(request, form, report=editor.refused(report, error), status=error.code)
             return editor_page(request, form, report=report, status=422)
         responses.say(request, f"Job {job.name} was submitted.")
@@ -87,7 +87,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
 
 
 def _start(request: HttpRequest, home: str) -> tuple[str, str]:
-    """Return the text that the editor begins with, and where it comes from; a new job lies in the namespace home."""
+    """Return the text that the editor begins with, and its source; a new job is in the namespace home."""
     sample = _samples().get(request.GET.get("sample", ""))
     if sample:
         return _at(home, sample.yaml), f"From the sample “{sample.title}”."
@@ -146,7 +146,7 @@ def editor_page(
 @login_required
 @explained
 def job_validate(request: HttpRequest) -> HttpResponse:
-    """Say what would become of a text; asked for `choices`, also what may be chosen for its fields."""
+    """Return the report on a text and, if `choices` are requested, the choices for its fields."""
     actor = access.of(request)
     answer = editor.check(actor, request.POST.get("text", "")).json()
     if "choices" in request.POST:
@@ -165,7 +165,7 @@ def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
         raise Http404(f"There is no sample {sample}.")
     token = request.POST.get("token", "")[:32]
     if not token:
-        # Two clicks of one reader within some seconds on a button without a token are one.
+        # Without a token, two clicks of one reader within some seconds count as one.
         clicked = f"{request.session.session_key} {sample} {int(time.monotonic() // DOUBLE_CLICK_S)}"
         token = hashlib.sha256(clicked.encode()).hexdigest()[:16]
     actor = access.of(request)

@@ -1,4 +1,4 @@
-"""The lists of flows and of job templates, what is known of one of them, and the topics of their pages."""
+"""The lists of flows and of job templates, the details of one, and the topics of their pages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ TEMPLATES_SPEC = Spec(
     noun="template",
     plural="templates",
 )
-MOST_JOBS = 50  # of those made from a template that its page names
+MOST_JOBS = 50  # made from a template and named on its page
 
 
 def table(actor: Actor, view: TableView) -> Table:
@@ -132,7 +132,7 @@ def topic(name: str, stored: Stored) -> str:
 
 
 def parts(actor: Actor, stored: Stored) -> Parts:
-    """Return what is shown of a flow: what may be done with it, its facts, its graph and its jobs."""
+    """Return the parts of a flow's page: its buttons, its facts, its graph and its jobs."""
     flow = stored.read(JobFlow)
     drawn = graph.of(flow, lenient.mapping(stored.object, "status"))
     sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
@@ -152,13 +152,13 @@ def parts(actor: Actor, stored: Stored) -> Parts:
 
 
 def template_parts(actor: Actor, stored: Stored) -> Parts:
-    """Return what is shown of a template: what may be done with it, its facts and its text."""
+    """Return the parts of a template's page: its buttons, its facts and its text."""
     facts = _template_facts(stored)
     job_names = facts["made"]
     sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
     wanted = [f"{stored.namespace}/{name}" for name in job_names[-MOST_JOBS:]]
     there = store.by_keys(JOBS, wanted if sees_jobs else ())
-    # As much of it as its author writes.
+    # Only what its author writes.
     whole = stored.object
     metadata = {key: value for key in ("name", "namespace", "labels") if (value := whole["metadata"].get(key))}
     written = {
@@ -206,18 +206,18 @@ def template_list(request: TopicRequest) -> Parts:
 
 @live.topic("flows:detail")
 def flow_detail(request: TopicRequest) -> Parts:
-    """One flow: what may be done with it, its facts, its graph and its jobs."""
+    """One flow: its buttons, its facts, its graph and its jobs."""
     return _parts_of(request, JOB_FLOWS, parts, "flow-head")
 
 
 @live.topic("flows:template")
 def template_detail(request: TopicRequest) -> Parts:
-    """One job template: what may be done with it, its facts and its text."""
+    """One job template: its buttons, its facts and its text."""
     return _parts_of(request, JOB_TEMPLATES, template_parts, "template-head")
 
 
 def _parts_of(request: TopicRequest, resource: Resource, show: Callable[[Actor, Stored], Parts], head: str) -> Parts:
-    """Return the parts of an object, or say that it was deleted while somebody looked at it."""
+    """Return the parts of an object, or say that it was deleted meanwhile."""
     namespace, name = (request.params.get(each, "") for each in ("namespace", "name"))
     try:
         return show(request.actor, objects.read(request.actor, resource, namespace, name))

@@ -7,7 +7,7 @@ from django.urls import path
 from jobs.pages.flows import views
 
 app_name = "flows"
-# No namespace is called "-": the word stands where one would.
+# No namespace can be named "-".
 urlpatterns = [
     path("", views.flow_list, name="list"),
     path("-/templates/", views.template_list, name="templates"),

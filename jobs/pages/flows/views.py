@@ -75,7 +75,7 @@ def template_detail(request: HttpRequest, namespace: str, name: str) -> HttpResp
 @login_required
 @explained
 def run_once(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Make a job from a template, which belongs to no flow."""
+    """Make a job of no flow from a template."""
     actor = access.of(request)
     stored = objects.read(actor, JOB_TEMPLATES, namespace, name)
     try:

@@ -1,1 +1,1 @@
-"""The page of one job: what is read of it, its runs, timeline, pods, policies and plugins, and why it waits."""
+"""The page of one job: its record, runs, timeline, pods, policies and plugins, and why it waits."""

@@ -1,4 +1,4 @@
-"""What a reader may do with the job of a page, as buttons, and what became of the last one."""
+"""The buttons for what a reader may do with a job, and the result of the last action."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobs.rules import actions
 
 
 def html(detail: Detail, actor: Actor) -> str:
-    """Return the buttons for what the actor may do with the job as it is, each with what it would do."""
+    """Return the buttons for what the actor may do with the job now, each with its effect."""
     allowed = allowed_actions.allowed(actor, detail.job)
     if detail.deleted:
         allowed = [action for action in allowed if action is actions.CLONE]
@@ -34,7 +34,7 @@ def html(detail: Detail, actor: Actor) -> str:
 
 
 def outcome(detail: Detail, now: int) -> tuple[str, int | None]:
-    """Return what became of the last action that was requested of the job, and when (epoch ms) that reads otherwise."""
+    """Return the result of the last action that was requested of the job, and when (epoch ms) its text changes."""
     item = single.latest(detail.stored.uid, now)
     living = None if detail.deleted else detail.job
     verdict = None if item is None else single.verdict(item, living, now)

@@ -19,9 +19,9 @@ WAITS = {
     "starting": "Waited for the gang to start:",
 }
 CREATED, RESUMED, RESTARTED = "Created", "Resumed", "Restarted"
-# The phase of a run that is over although the job goes on; other phases are their own.
+# The phase to show for a run that ended while the job goes on; others are shown as they are.
 _OVER: dict[str, str] = {JobPhase.RESTARTING: RESTARTED, JobPhase.ABORTING: JobPhase.ABORTED}
-# What ended a run, as people say it; other phases are their own word.
+# What ended a run, as people say it; of others, the phase.
 _ENDS: dict[str, str] = {
     JobPhase.RESTARTING: "restarted",
     JobPhase.ABORTING: "suspended",
@@ -30,7 +30,7 @@ _ENDS: dict[str, str] = {
 
 
 class Restarts(NamedTuple):
-    """How many restarts a job made, how many it may, and how many of them were of some of its pods and began no run."""
+    """How many restarts a job made, how many it may make, and how many restarted only some pods and began no run."""
 
     made: int
     allowed: int
@@ -45,7 +45,7 @@ def restarts(retry_count: int, max_retry: int, runs: Iterable[Chapter]) -> Resta
 
 
 class Times(NamedTuple):
-    """When a run came to each of its steps, in ms; None is what has not happened, or what nobody knows."""
+    """When a run reached each of its steps, in ms; None if it has not, or if that is unknown."""
 
     begun: int
     group_created: int | None = None
@@ -56,7 +56,7 @@ class Times(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A stretch of a run in which its pods were waited for: in the queue, for the gang's nodes, or for its start."""
+    """A time in which a run waited: in the queue, for nodes for the gang, or for the gang to start."""
 
     kind: str  # queue, gang, starting
     begun: int
@@ -64,7 +64,7 @@ class Wait(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What was waited for, as the beginning of a sentence that a length of time ends."""
+        """What the run waited for, as the start of a sentence that a duration ends."""
         return WAITS[self.kind]
 
     @property
@@ -75,9 +75,9 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One run of a job. `phase` is what ended it, empty while it goes on; `opening` is how it began.
+    """One run of a job. `phase` is what ended it, "" while it goes on; `opening` is how it began.
 
-    `next` is what is still to happen or to be done, empty once the run is over for good.
+    `next` is what is still to happen or to be done, "" once the run is over for good.
     """
 
     number: int
@@ -90,12 +90,12 @@ class Chapter:
 
     @property
     def end(self) -> str:
-        """What became of the run, as one word."""
+        """How the run ended, as one word."""
         return _ENDS.get(self.phase, self.phase.lower()) if self.phase else "goes on"
 
     @property
     def over(self) -> str:
-        """The phase to show of the run once another goes on."""
+        """The phase to show once another run goes on."""
         return _OVER.get(self.phase, self.phase)
 
     @property
@@ -123,7 +123,7 @@ def of_runs(runs: Sequence[Run], needed: int) -> list[Chapter]:
 
 
 def of_deleted(runs: Sequence[Run], needed: int, deleted: int) -> list[Chapter]:
-    """Return the chapters of a job that was deleted at a moment; that ended what still went on."""
+    """Return the chapters of a job deleted at a time in ms, which ended a run that still went on."""
     chapters = of_runs(runs, needed) or [Chapter(1, Times(deleted))]
     last = chapters[-1]
     if last.times.ended is None:
@@ -133,21 +133,21 @@ def of_deleted(runs: Sequence[Run], needed: int, deleted: int) -> list[Chapter]:
 
 
 def times_of(run: Run, needed: int) -> Times:
-    """Return the times of a run of a job's record."""
+    """Return the times of a recorded run."""
     scheduled = [span.pod.scheduled for span in run.pods.values()]
     let_in = run.let_in if run.let_in is not None else nth(scheduled, 1)
     return Times(run.begun, run.group_created, let_in, nth(scheduled, needed), run.running, run.ended)
 
 
 def opening(before: Chapter | None) -> str:
-    """Return how a run began, by the one before."""
+    """Return how a run began, given the one before."""
     if before is None:
         return CREATED
     return RESUMED if before.phase in (JobPhase.ABORTING, JobPhase.ABORTED) else RESTARTED
 
 
 def index_at(runs: Sequence[Chapter], at: int) -> int:
-    """Return the index of the run that a moment (ms) belongs to; what was done when a run ended ended it."""
+    """Return the index of the run that a time (ms) belongs to; the time of its end still belongs to a run."""
     for index, (run, following) in enumerate(pairwise(runs)):
         if at <= (following.times.begun if run.times.ended is None else run.times.ended):
             return index
@@ -155,18 +155,18 @@ def index_at(runs: Sequence[Chapter], at: int) -> int:
 
 
 def placed(pods: Sequence[Pod], needed: int) -> int | None:
-    """Return when the last of the pods that are needed got its node."""
+    """Return when the last of the needed pods got its node."""
     return nth([pod.scheduled for pod in pods], needed)
 
 
 def nth(times: Sequence[int | None], number: int) -> int | None:
-    """Return the time at a position, counted from 1, of the times that are not None; None when there are fewer."""
+    """Return the number-th earliest of the times that are not None, from 1; None if there are fewer."""
     ordered = sorted(time for time in times if time is not None)
     return ordered[number - 1] if 0 < number <= len(ordered) else None
 
 
 def stretches_with(spans: Iterable[tuple[int, int | None]], needed: int) -> list[tuple[int, int | None]]:
-    """Return the stretches (ms; an end of None is open) in which at least `needed` of the spans overlap."""
+    """Return the stretches (ms; an end of None is open) in which at least `needed` spans overlap."""
     steps = sorted((at, step) for begun, ended in spans for at, step in ((begun, 1), (ended, -1)) if at is not None)
     stretches: list[tuple[int, int | None]] = []
     count = 0
@@ -182,7 +182,7 @@ def stretches_with(spans: Iterable[tuple[int, int | None]], needed: int) -> list
 def waits_of_gang(
     times: Times, placed: Sequence[tuple[int, int | None]], ran: Sequence[tuple[int, int | None]]
 ) -> list[Wait]:
-    """Return what a run waited for whose gang was placed more than once, because pods of it were evicted.
+    """Return the waits of a run whose gang was placed more than once, because pods of it were evicted.
 
     `placed` and `ran` are the stretches (ms) in which enough of its pods had nodes, and ran.
     """
@@ -201,7 +201,7 @@ def waits_of_gang(
 
 
 def waits(times: Times) -> list[Wait]:
-    """Return what a run waited for, one after the other; the last goes on while nothing has ended it."""
+    """Return the waits of a run, in order; the last goes on while nothing has ended it."""
     found, begun = [], times.begun
     for kind, reached in (("queue", times.let_in), ("gang", times.placed), ("starting", times.running)):
         ended = reached if reached is not None else times.ended

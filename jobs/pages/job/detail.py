@@ -16,11 +16,11 @@ from jobs.pages.job.why_waiting import Wait
 
 @dataclass(frozen=True)
 class Detail(RunRecord):
-    """The page of one job: the run that is shown, what was done to it, and why it waits."""
+    """The page of one job: the displayed run, what was done to it, and why it waits."""
 
     @property
     def has_decisions(self) -> bool:
-        """Whether a scheduler of ours decides here."""
+        """Whether our scheduler decides here."""
         return backend.runs(registry.get("scheduler"))
 
     @cached_property
@@ -30,34 +30,34 @@ class Detail(RunRecord):
 
     @cached_property
     def drawn_bars(self) -> Sequence[timeline.Bar]:
-        """What the timeline draws: the pods of the run that is shown, before them those that were evicted from it."""
+        """What the timeline draws: pods that were evicted from the displayed run, then the run's pods."""
         return timeline.chosen([*self.evictions.bars, *self.bars]) if self.evictions.bars else self.bars
 
     @cached_property
     def all_marks(self) -> list[timeline.Mark]:
-        """What policies, Commands and evictions did to the job during all of its runs, the oldest first."""
+        """What policies, Commands and evictions did to the job in all of its runs, oldest first."""
         events = event_list.of_job(self.stored, self.history) if self.sees.events else []
         marks = [*timeline.marks_of(events), *evictions.marks(self.evictions.every)]
         return sorted(marks, key=lambda mark: mark.at)
 
     @property
     def marks(self) -> list[timeline.Mark]:
-        """What policies and Commands did to the job during the run that is shown."""
+        """Those of all_marks in the displayed run, at most the newest MOST_MARKS."""
         here = self.chapters.index(self.chapter)
         found = [mark for mark in self.all_marks if chapters.index_at(self.chapters, mark.at) == here]
         return found[-timeline.MOST_MARKS :]
 
     @cached_property
     def delayed_actions(self) -> list[event_list.Delayed]:
-        """What policies are still to do after a delay."""
+        """The delayed actions of policies."""
         return [] if self.deleted else event_list.delayed_of(self.stored)
 
     @cached_property
     def waiting(self) -> Wait:
-        """Why the job, or some of it, waits."""
+        """Why the job, or part of it, waits."""
         return why_waiting.of_job(self)
 
     @property
     def reasons(self) -> list[str]:
-        """Why the job waits: the sentence for people, "" if it does not, and if there is more what Volcano's scheduler would say."""
+        """Why the job waits: the sentence for people, "" if it does not, and the text of Volcano's scheduler if it has one."""
         return [self.waiting.why, *filter(None, [self.waiting.volcano_text])]

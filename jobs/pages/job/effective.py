@@ -1,4 +1,4 @@
-"""What the system made of a job: what it added to what was written, and what a pod of each task gets."""
+"""What the system made of a job: what it added to what was written, and the pod of each task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BY_CONTROLLER, BY_DEFAULT, BY_SCHEDULER = "the job controller", "a default", "th
 
 
 class Addition(NamedTuple):
-    """A field in which the written and the stored differ, and who made it so."""
+    """A field that differs between the written and the stored, and who changed it."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class Addition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Fields that somebody added; `more` is how many others there are."""
+    """Added fields; `more` is how many others were cut off."""
 
     fields: Sequence[Addition]
     more: int
@@ -42,7 +42,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """What was written of a job, as YAML, and what was added to it; `is_known` if it is not derived."""
+    """A job as it was written, as YAML, and what was added; `is_known` is False if it is inferred."""
 
     text: str
     is_known: bool
@@ -51,7 +51,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class PodOf:
-    """What a pod of a task gets beside its template. `pod` is the one looked at; empty where none is there, so one was made up."""
+    """What a pod of a task gets besides its template. `pod` is its name; "" if none exists and one was made up."""
 
     task: str
     pod: str
@@ -60,7 +60,7 @@ class PodOf:
 
 
 def author(job: Stored) -> Author:
-    """Return what was written of a stored job, and what was added."""
+    """Return a stored job as it was written, and what was added."""
     fact = facts.read_job(job.body)
     count = len(lenient.sequence(job.object, "spec", "volumes"))
     source = written(job.object, {claim_name(fact, index) for index in range(count)})
@@ -73,12 +73,12 @@ def author(job: Stored) -> Author:
 
 
 def first_pods(job: Stored) -> list[str]:
-    """Return the names of the pods that are shown, one of each task."""
+    """Return the names of the displayed pods, one of each task."""
     return [f"{job.name}-{task.name}-0" for task in facts.read_job(job.body).tasks[:MOST_TASKS]]
 
 
 def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
-    """Return what a pod of each task gets, from the real pod where there is one."""
+    """Return what a pod of each task gets, from the real pod if there is one."""
     fact, whole = facts.read_job(job.body), job.object
     claims = {key.partition("/")[2] for key in store.names(CLAIMS, namespace=job.namespace).values()}
     world = priority_classes(), claims, ranges(job.namespace)
@@ -120,7 +120,7 @@ def _bounded(fields: Sequence[Addition]) -> Added:
 
 
 def priority_classes() -> PriorityClasses:
-    """Return the priority classes that there are."""
+    """Return all priority classes."""
     classes = PriorityClasses()
     for stored in store.find(PRIORITY_CLASSES):
         classes.put(stored.name, stored.body)

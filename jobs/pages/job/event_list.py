@@ -1,4 +1,4 @@
-"""What happened to a job, by its events and those that only its record still has, and what its policies will do."""
+"""What happened to a job, from stored and recorded events, and what its policies are still to do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNSCHEDULABLE = "Unschedulable"  # as Volcano's scheduler calls it
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """An action, as an instruction; when it is due, in ms; and what it answers, in a sentence."""
+    """A delayed action as an instruction, when it is due in ms, and the sentence on why."""
 
     instruction: str
     due: int
@@ -36,10 +36,10 @@ def of_job(job: Stored, history: History) -> list[Event]:
 
 
 def unschedulable_message(group: PodGroup | None) -> str:
-    """Return what the newest event about a pod group says of why it is not placed; "" when none does.
+    """Return why a pod group is not placed, from its newest event that says so; "" if none does.
 
-    Of a group that is not let into its queue Volcano's scheduler tells in events alone, some of them of type Normal,
-    and one that counts the pods of the gang: there are none yet, so that one says nothing.
+    For a group that is not admitted to its queue, Volcano's scheduler writes only events, some of type Normal. One of
+    them counts the gang's pods (0/0), of which there are none yet: it says nothing and is skipped.
     """
     if group is None:
         return ""
@@ -65,7 +65,7 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
             is_ours = about.uid == job.uid if about.uid else about.name == job.name
         elif about.kind == "PodGroup":
             is_ours = about.name == f"{job.name}-{job.uid}"
-        else:  # another job of a deleted one's name may have pods; of its own the record tells
+        else:  # a job of the same name may have pods by now; the record has the deleted job's
             is_ours = about.kind == "Pod" and about.name.startswith(pods)
         if is_ours:
             ours[name] = event
@@ -74,7 +74,7 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
 
 
 def delayed_of(stored: Stored) -> list[Delayed]:
-    """Return the delayed actions that a job's policies have asked for and nothing has called off, the next first."""
+    """Return the delayed actions of a job's policies that nothing has cancelled, the next one first."""
     timers = consumer.timers_for("jobs", pending_actions.PENDING_ACTION, stored.key)
     waiting = [each for timer in timers for each in pending_actions.read(timer)]
     delayed = [

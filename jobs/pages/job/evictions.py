@@ -1,7 +1,7 @@
-"""Evictions of a job's pods by the scheduler, as the job's page tells of them: how many, when, why and for whom.
+"""Evictions of a job's pods by the scheduler, for the job's page: how many, when, why and for whom.
 
-They are read from the decisions that were kept (`cluster.store.decisions`): an event or a condition of a pod is about one pod, goes
-with it or with the log, and does not name who got the room. Which pods it were, the pods' own last status says (`Pod.evicted`).
+They are read from the stored decisions (`cluster.store.decisions`), because an event or a condition of a pod is about one pod, is
+deleted with it or with the log, and does not name the beneficiary. The pods' last status says which pods it were (`Pod.evicted`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from scheduler.policy.actions import Action
 from scheduler.policy.policy import Policy
 
 MOST_NAMED = 3
-MOST = 50  # of a job that are read, the newest
+MOST = 50  # newest of a job that are read
 SECOND_MS = 1000
 REASON = "Evict"
 _FOR_NOBODY = {
     ZONE_CLOSED: ("the revocable zone of their nodes has closed", "as its zone closed"),
     Action.SHUFFLE: ("more of their nodes was asked for than the target, and others have room", "to be moved"),
 }
-"""Why pods go although nobody gets the room, as a clause and as what follows the word "evicted"."""
+"""Why pods are evicted for no other group: as a clause, and as what follows the word "evicted"."""
 _ENDED_WELL = (JobPhase.COMPLETING, JobPhase.COMPLETED)
 _WHY = {
     Action.PREEMPT: "has a higher priority and gets the room",
@@ -39,9 +39,9 @@ _WHY = {
 
 
 class Eviction(NamedTuple):
-    """Pods of a job that one cycle asked to end for one other group.
+    """Pods of a job that one cycle evicted for one other group.
 
-    `at` is when, in ms; `other` is the pod group that gets the room, as namespace/name, "" where nobody does.
+    `at` is when, in ms; `other` is the pod group that gets the room, as namespace/name, "" if none does.
     """
 
     at: int
@@ -56,7 +56,7 @@ class Eviction(NamedTuple):
 
     @property
     def job(self) -> str:
-        """The name of the job that gets the room; "" of a pod group without one."""
+        """The name of the job that gets the room; "" for a pod group without one."""
         return job_of(self.other.partition("/")[2])
 
     @property
@@ -66,7 +66,7 @@ class Eviction(NamedTuple):
 
     @property
     def then(self) -> str:
-        """What who gets the room has before the job, as the end of a sentence."""
+        """Why `whom` gets the room, as the end of a sentence."""
         return _WHY[Action(self.reason)] if self.reason in _WHY else "gets the room"
 
     @property
@@ -88,12 +88,12 @@ class Eviction(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Why, as what follows the word "evicted" beside a bar."""
+        """Why, as the words after "evicted" beside a bar."""
         return _FOR_NOBODY[self.reason][1] if self.reason in _FOR_NOBODY else f"for {self.whom}"
 
 
 class Notice(NamedTuple):
-    """What stands near the top of the page: the evictions of the last cycle that evicted pods of the job."""
+    """The notice near the top of the page: the evictions of the last cycle that evicted pods of the job."""
 
     at: int
     pods: int
@@ -101,9 +101,9 @@ class Notice(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How often pods of a job were evicted for one other group, or for one reason for nobody; `eviction` is the last of these times.
+    """How often pods of a job were evicted for one other group, or for one reason without a group; `eviction` is the last one.
 
-    queue is that of the group, "" where nothing tells of it any more.
+    queue is that of the group, "" if it is no longer known.
     """
 
     times: int
@@ -117,7 +117,7 @@ class Share(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """How often pods of a job were evicted, for whom mostly, how often for others, and until when reclaim leaves it alone (ms)."""
+    """How often pods of a job were evicted, for whom mostly, how often for others, and until when reclaim spares it (ms)."""
 
     times: int
     shares: Sequence[Share]
@@ -126,7 +126,7 @@ class Summary(NamedTuple):
 
     @property
     def often(self) -> str:
-        """`3 times`; of very many at least so many."""
+        """`3 times`; if very many, at least that."""
         return often(self.times)
 
 
@@ -136,7 +136,7 @@ def often(times: int) -> str:
 
 
 def summary(evictions: Sequence[Eviction], until: int | None) -> Summary | None:
-    """Return how often pods of a job were evicted and for whom, those most often first; None where none was."""
+    """Return how often pods of a job were evicted and for whom, the most frequent first; None if none were."""
     if not evictions:
         return None
     by_other: dict[tuple[str, str], list[Eviction]] = defaultdict(list)
@@ -145,7 +145,7 @@ def summary(evictions: Sequence[Eviction], until: int | None) -> Summary | None:
     groups = sorted(by_other.values(), key=lambda some: (-_times(some), -some[-1].at))
     shares = []
     for some in groups[:MOST_NAMED]:
-        # The queue of who got the room is in the last decision about it.
+        # The last decision about the group names its queue.
         namespace, _, name = some[-1].other.partition("/")
         newest = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1) if name else []
         shares.append(Share(_times(some), some[-1], newest[0].decision.queue if newest else ""))
@@ -154,9 +154,9 @@ def summary(evictions: Sequence[Eviction], until: int | None) -> Summary | None:
 
 
 def left_alone_until(first: int | None, started: Iterable[int], policy: Policy, *, needed: int) -> int | None:
-    """Return until when reclaim leaves pods alone that have nodes since `started`, in ms; None where it does not.
+    """Return until when reclaim spares pods that have had nodes since `started`, in ms; None if it does not.
 
-    first is when the job's group was first evicted; needed are the pods that go together, if at all.
+    first is when the job's group was first evicted; needed is how many pods are only evicted together.
     """
     least = policy.min_runtime_ms if Action.RECLAIM in policy.actions else 0
     if first is None or not least:
@@ -183,14 +183,14 @@ def of_job(job: Stored) -> list[Eviction]:
 
 
 def marks(evictions: Iterable[Eviction]) -> list[Mark]:
-    """Return evictions as things that were done to the job, for its timeline."""
+    """Return evictions as marks for the job's timeline."""
     return [Mark(each.at, REASON, each.sentence) for each in evictions]
 
 
 def cause_of(pod: Pod, evictions: Sequence[Eviction]) -> str:
-    """Return why a pod was evicted, in a few words; "" where none of these evictions tells of it.
+    """Return why a pod was evicted, in a few words; "" if it was in none of these evictions.
 
-    A decision and the condition of its pods have one time, of which a cluster may keep whole seconds.
+    A decision and its pods' condition have the same time, which a cluster may keep in whole seconds.
     """
     at = pod.evicted
     if at is None:
@@ -204,9 +204,9 @@ def cause_of(pod: Pod, evictions: Sequence[Eviction]) -> str:
 
 
 def notice(job: Job, evictions: Sequence[Eviction], fired: Iterable[Row], *, misses: bool) -> Notice | None:
-    """Return the last evictions while they are why the job is as it is; None once it has its pods again.
+    """Return the last evictions while the job is still affected by them; None once it has its pods again.
 
-    fired is what policies did in its newest run, misses whether it runs without some of the pods that were evicted.
+    fired is what policies did in its newest run, misses whether it runs without some of its evicted pods.
     """
     if not evictions:
         return None

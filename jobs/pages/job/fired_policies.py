@@ -1,4 +1,4 @@
-"""What a job's policies did, as rows: equal answers of a run are one row, with how often and to which pods."""
+"""What a job's policies did, as rows: equal firings in a run are one row, with their number and pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = {
     Action.RESTART_TASK: "the task's pods were restarted",
     Action.RESTART_PARTITION: "the partition's pods were restarted",
 }
-# What the end of a run says of an action: another end is not what the action led to.
+# What an action led to, by the end of its run; it did not lead to any other end.
 _ENDS: dict[tuple[str, str], str] = {
     (Action.ABORT_JOB, JobPhase.ABORTING): "the job was suspended",
     (Action.ABORT_JOB, JobPhase.ABORTED): "the job was suspended",
@@ -32,7 +32,7 @@ _ENDS: dict[tuple[str, str], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Answers of one run that are equal but for their pods. `at` is the last one's time in ms, `times` their number."""
+    """Firings in one run that are equal but for their pods. `at` is the last one's time in ms, `times` their number."""
 
     run: int
     at: int
@@ -43,7 +43,7 @@ class Row:
     pods: tuple[str, ...]
     action: str
     delay: str
-    led_to: str  # what became of the job or a part of it; "" while that is not known
+    led_to: str  # the effect on the job or a part of it; "" while that is not known
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -60,12 +60,12 @@ class Row:
 
     @property
     def then(self) -> str:
-        """What the policy asks for, as an instruction."""
+        """The policy's action, as an instruction."""
         return words.action(self.action)
 
 
 def rows(marks: Iterable[Mark], runs: Sequence[Chapter]) -> list[Row]:
-    """Return what policies did to a job by its marks, the oldest first."""
+    """Return what policies did to a job, from its marks, oldest first."""
     groups: dict[tuple[object, ...], list[tuple[Mark, PolicyFiring]]] = {}
     for mark in marks:
         firing = mark.firing

@@ -18,9 +18,9 @@ from scheduler.engine.cause import ExclusionKind
 
 
 def parts(detail: Detail, *, was_alive: bool = False) -> dict[str, str]:
-    """Return the phase with its gang, why pods failed or wait and the steps, and the runs, by their ids.
+    """Return the parts "head" (phase, gang, why pods failed or wait, steps) and "runs" by their ids.
 
-    was_alive: somebody has seen the job alive, and is told that it is gone.
+    was_alive: the reader saw the job alive, and is told that it is gone.
     """
     images = [] if detail.deleted else why_waiting.images_of(pod for _, pod in detail.pods)
     summed_up, notice = causes.summed_up(detail.failures), _notice(detail)
@@ -64,8 +64,8 @@ def parts(detail: Detail, *, was_alive: bool = False) -> dict[str, str]:
 
 
 def _message(detail: Detail) -> str:
-    """Return what the controller says of a job that is over or about to be, without what stands beside it as causes."""
-    if detail.is_past or detail.job.phase in phases.RUNS:  # how far the pods have come stands beside the phase already
+    """Return the controller's message on a job that is over or ending, without the causes shown beside it."""
+    if detail.is_past or detail.job.phase in phases.RUNS:  # the progress is beside the phase already
         return ""
     state = detail.job.status.state
     message = (state.summary if detail.failures else "") or state.message
@@ -73,20 +73,20 @@ def _message(detail: Detail) -> str:
 
 
 def _wish(detail: Detail) -> str:
-    """Return what the pods would say to run on simulated nodes, if the taint of these is among the reasons."""
+    """Return what to write to run pods on simulated nodes, if their taint is among the reasons; else ""."""
     cause = detail.group.cause if detail.group and detail.waiting.why else None
     taints = [each.display for _, each in cause.excluded if each.kind == ExclusionKind.TAINT] if cause else []
     return simulation.WISH if any(each.startswith(f"{simulation.SIMULATED}=") for each in taints) else ""
 
 
 def _notice(detail: Detail) -> Notice | None:
-    """Return the last evictions, while they are why the job is as it is."""
+    """Return the last evictions while the job is affected by them."""
     every = detail.evictions.every
     if detail.deleted or not every:
         return None
     here = detail.chapters[-1].number
     fired = [row for row in fired_policies.rows(detail.all_marks, detail.chapters) if row.run == here]
-    # Pods of the job that were evicted may still end, or wait for a node again.
+    # Evicted pods may still be ending, or wait for a node again.
     misses = any(pod.evicted is not None for _, pod in detail.pods)
     if not misses and detail.waiting.pods:
         evicted = {bar.pod.metadata.name for bar in detail.evictions.bars}
@@ -96,7 +96,7 @@ def _notice(detail: Detail) -> Notice | None:
 
 
 def _eviction_summary(detail: Detail, notice: Notice | None) -> Summary | None:
-    """Return how often the job was evicted in all of its runs, and for whom; None where that was once, which the notice tells."""
+    """Return how often the job was evicted in all of its runs, and for whom; None if once, as the notice says that."""
     if detail.is_past:
         return None
     summary = evictions.summary(detail.evictions.every, detail.evictions.left_alone_until)

@@ -1,4 +1,4 @@
-"""What is read of one job for its page, and what of it a reader sees: the right to see a job says nothing about its pods."""
+"""What is read of one job for its page, and what a reader may see of it: seeing a job does not imply seeing its pods."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
 
 class Sees(NamedTuple):
-    """Whether somebody may list the pods, pod groups and events of a namespace, and read logs there.
+    """Whether a reader may list the pods, pod groups and events of a namespace, and read logs there.
 
-    jobs are the namespaces whose jobs he may list.
+    jobs are the namespaces whose jobs they may list.
     """
 
     pods: bool = True
@@ -43,7 +43,7 @@ class Sees(NamedTuple):
 
     @property
     def lacking(self) -> str:
-        """What is not seen, for a sentence; "" for nothing."""
+        """What is not visible, in words; "" if all is."""
         words = {"pods": self.pods, "pod groups": self.groups, "events": self.events}
         *some, last = [word for word, is_visible in words.items() if not is_visible] or [""]
         return f"{', '.join(some)} and {last}" if some else last
@@ -51,10 +51,10 @@ class Sees(NamedTuple):
 
 @dataclass(frozen=True)
 class JobRecord:
-    """One job with everything that belongs to it; each part is read when it is asked for.
+    """One job with everything that belongs to it; each part is read on first use.
 
-    `run` is the number of the run that is shown, 0 for the newest. `deleted` is when the job was deleted, in ms,
-    and 0 while it lives; then `deleted_history` holds all that is known of it. `sees` is what of it the reader sees.
+    `run` is the number of the displayed run, 0 for the newest. `deleted` is when the job was deleted, in ms, 0 while
+    it lives; `deleted_history` is the record of a deleted job. `sees` is what the reader may see.
     """
 
     stored: Stored
@@ -65,14 +65,14 @@ class JobRecord:
 
     @classmethod
     def of(cls, actor: Actor, namespace: str, name: str, run: int = 0) -> Self:
-        """Read the job; Forbidden or NotFound says why there is nothing to show."""
+        """Read the job; raise Forbidden or NotFound if there is none to show."""
         return cls(objects.read(actor, JOBS, namespace, name), run, sees=Sees.of(actor, namespace))
 
     @classmethod
     def of_deleted(cls, actor: Actor, namespace: str, name: str, uid: str = "", run: int = 0) -> Self:
-        """Read what is known of a job that was deleted, by its uid or the last of the name.
+        """Read the record of a deleted job, by its uid or, if "", the last one of the name.
 
-        Who might have seen the job may see it; NotFound says that nothing is known.
+        Raise Forbidden if the actor may not see the job, NotFound if there is no record.
         """
         access.require(actor, "get", JOBS, namespace, name)
         deleted = past_runs.of_deleted(namespace, name, uid)
@@ -98,18 +98,18 @@ class JobRecord:
 
     @cached_property
     def health(self) -> Health:
-        """How many pods run, and how many do not although they have their nodes."""
+        """How many pods run, and how many do not although they are bound."""
         troubled = {key: number for key, number in self._counts.items() if key[1] in pods.CAUSES}
         return pod_health.health(self.job.status.running, troubled)
 
     @property
     def reads_all(self) -> bool:
-        """Whether so few pods are there that all are read."""
+        """Whether there are few enough pods to read all of them."""
         return sum(self.counts.values()) <= timeline.MOST_BARS
 
     @cached_property
     def pods(self) -> Read:
-        """The pods that there are; of very many those that matter most."""
+        """The existing pods; if too many, the most important."""
         if not self.counts:
             return []
         return pods.every(self.stored) if self.reads_all else pods.most_important(self.stored, self.counts)
@@ -120,7 +120,7 @@ class JobRecord:
 
     @cached_property
     def history(self) -> History:
-        """What is told of the job beyond its objects: of one that lives, of its runs if it has had several."""
+        """The job's record: of a deleted job all of it, of a living one what `past_runs.of_living` returns."""
         return self.deleted_history if self.deleted else past_runs.of_living(self.stored, self.job)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The way of a run from its begin to its end, with the time of each step and the wait before it."""
+"""The steps of a run from start to end, with the time of each and the wait before it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from jobs.pages.job.chapters import Chapter, Times
 from kube.kinds.batch import JobPhase
 from kube.resources import POD_GROUPS
 
-MOST_CHANGES = 500  # of a pod group that are looked at: the scheduler counts its pods into it each second
+MOST_CHANGES = 500  # of a pod group that are read: the scheduler updates its pod counts each second
 LAST = 5  # the index of the step that ends a run
-# How a run ended by itself; whatever else ended it was asked for by a person or a policy, which is no failure.
+# How a run ended by itself; any other end was requested by a person or a policy, and is no failure.
 _ENDS: dict[str, str] = {JobPhase.COMPLETED: "done", JobPhase.FAILED: "failed"}
 _OPENINGS = {
     chapters.CREATED: "The job was accepted.",
@@ -26,7 +26,7 @@ _OPENINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """One step: at is when it was reached, wait how long after the one before, both in ms."""
+    """One step: at is when it was reached, wait the time since the one before, both in ms."""
 
     title: str
     at: int | None
@@ -36,7 +36,7 @@ class Milestone:
 
 
 def steps(chapter: Chapter) -> list[Milestone]:
-    """Return the steps of a run, in order; the first that is not reached is the current one."""
+    """Return the steps of a run in order; the first one not reached is current."""
     end = chapters.RESTARTED if chapter.phase == JobPhase.RESTARTING else chapter.phase or "Finished"
     titles = [chapter.opening, "Group created", "In queue", "Gang placed", "Running", end]
     hints = [
@@ -54,19 +54,19 @@ def steps(chapter: Chapter) -> list[Milestone]:
         before = at if at is not None else before
         if index <= reached:
             state = _ENDS.get(chapter.phase, "stopped") if index == LAST else "done"
-        else:  # steps that were left out on the way to the end are not waited for
+        else:  # steps that were skipped on the way to the end are not waited for
             state = "current" if index == reached + 1 and not chapter.phase else "todo"
         milestones.append(Milestone(title, at, wait, state, hint))
     return milestones
 
 
 def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> Times:
-    """Return when a job's newest run came to its steps; `begun` None is a run that began with its pod group.
+    """Return when a job's newest run reached its steps; `begun` is None if it began with its pod group.
 
-    `pods` are all that there are, or none where they are too many to look at: then the pod group tells. A job that waits for room
-    has no gang, also where it had one whose pods were evicted.
+    `pods` are all existing pods, or none if there are too many to read: then the pod group's history is used. A waiting job
+    has no gang in place, even if it had one whose pods were evicted.
     """
-    # The log knows when the pod group was made, let in, and had its nodes, also after its deletion.
+    # The log has when the pod group was created, admitted and bound, also after its deletion.
     name = f"{job.metadata.name}-{job.metadata.uid}" if group is None else group.metadata.name
     history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=MOST_CHANGES)
     group_created = next((change.at for change in history if change.verb == "ADDED"), None)
@@ -87,7 +87,7 @@ def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pod
 
 
 def _first_in(history: Sequence[Change], *phases: str) -> int | None:
-    """Return when the group first was in one of the phases, by its changes from the newest to its creation."""
+    """Return when the group was first in one of the phases; history has its changes, newest first."""
     first = None
     for change in history:
         if change.read(PodGroup).status.phase in phases:

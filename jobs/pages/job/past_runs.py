@@ -1,4 +1,4 @@
-"""What the pages read of jobs' records: the runs of a living job, a job that was deleted, what containers ran."""
+"""What the pages read from jobs' records: the runs of a living job, a deleted job, what containers ran."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kube import owners
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
 
-# A job that never was in one of these has had one run.
+# A job that was never in one of these has had one run.
 _TURNS = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED)
 SECOND_MS = 1000
-MOST_RESTARTED = 500  # pods of which the page looks up what ran before
+MOST_RESTARTED = 500  # pods whose earlier containers the page looks up
 
 
 def of_living(stored: Stored, job: Job) -> History:
-    """Return what is told of the runs of a living job; nothing of one that has had a single run whose pods are all there.
+    """Return the record of a living job's runs; an empty one if it has had a single run whose pods all exist.
 
     What the record lacks is read from the log, so a page never waits for the recorder.
     """
-    # Of a job that is over, the last pods were stopped: they are gone, where those that ended by themselves stay.
+    # When a job ends, its remaining pods are stopped and deleted; those that ended by themselves stay.
     lacks_pods = job.phase in STOPPED and job.status.succeeded + job.status.failed < job.replicas
     if job.since(*_TURNS) is None and not lacks_pods:
         return History()
@@ -41,7 +41,7 @@ def of_living(stored: Stored, job: Job) -> History:
 
 
 def phases(jobs: Sequence[Stored]) -> dict[str, list[tuple[str, int]]]:
-    """Return the phases that jobs came to, each with when (ms), by the jobs' uids."""
+    """Return the phases of jobs with their times (ms), by the jobs' uids."""
     if not jobs:
         return {}
     with store.reading():
@@ -50,7 +50,7 @@ def phases(jobs: Sequence[Stored]) -> dict[str, list[tuple[str, int]]]:
 
 
 def of_deleted(namespace: str, name: str, uid: str = "") -> Record | None:
-    """Return the record of a deleted job, by its uid or the last of the name; None when nothing is known of it."""
+    """Return the record of a deleted job, by its uid or, if "", the last one of the name; None if unknown."""
     if not uid:
         changes = store.history(JOBS, namespace, name, limit=1)
         newest = changes[0] if changes else records.newest(JOBS, namespace, name)
@@ -64,13 +64,13 @@ def of_deleted(namespace: str, name: str, uid: str = "") -> Record | None:
 
 
 def stored_of(recorded: Record) -> Stored:
-    """Return a deleted job as it last was."""
+    """Return the last version of a deleted job."""
     key = recorded.namespace, recorded.name, recorded.uid
     return Stored(JOBS.id, *key, recorded.revision, recorded.created, recorded.object)
 
 
 def pod(namespace: str, name: str, uid: str, job_uid: str) -> Pod | None:
-    """Return as much of a pod as the record of its job knows; None when it knows none of that name and uid."""
+    """Return a pod from the record of its job; None if that has none of this name and uid."""
     recorded = records.by_uid(JOBS, [job_uid]).get(job_uid)
     if recorded is None or recorded.namespace != namespace:
         return None
@@ -80,7 +80,7 @@ def pod(namespace: str, name: str, uid: str, job_uid: str) -> Pod | None:
 
 
 def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[Stretch]]:
-    """Return what the containers of a job's living pods ran, by the pods' uids; only of pods that were started again."""
+    """Return what the containers of a job's living pods ran, by the pods' uids; only for pods with restarts."""
     restarted = {pod.metadata.uid: pod for pod in pods if pod.restarts}
     if not restarted:
         return {}
@@ -96,10 +96,10 @@ def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[S
 
 
 def replaced(stored: Stored, names: Sequence[str], living: Collection[str], begun: int) -> list[PodSpan]:
-    """Return the pods of a job's newest run that are gone while it goes on, those made first before others.
+    """Return the pods of a job's newest run that are gone while it goes on, in order of creation.
 
-    They are looked for by their names. `living` are the uids of the pods that there are, `begun` is when the run began, in ms. The
-    log knows them as they last were, and the record those that the log has forgotten.
+    They are found by `names`. `living` are the uids of existing pods, `begun` is when the run began, in ms. The log
+    has their last version, the record those that the log no longer has.
     """
     with store.reading():
         lives = log.lives(PODS, stored.namespace, names)
@@ -113,7 +113,7 @@ def replaced(stored: Stored, names: Sequence[str], living: Collection[str], begu
         if owner is None or owner.uid != stored.uid:
             continue
         pod = change.read(Pod)
-        # Its creation, which it has in whole seconds, is its first change unless the log forgot that.
+        # Its creation time is in whole seconds: use its first change, unless the log lost that.
         created, first = moment(pod.metadata.creation_timestamp), lives[change.uid].first
         if created is None or created <= first < created + SECOND_MS:
             created = first

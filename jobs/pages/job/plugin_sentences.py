@@ -1,4 +1,4 @@
-"""What a job's plugins gave to its pods, in sentences: names, ports and files, computed from the stored job.
+"""What a job's plugins gave its pods, in sentences: names, ports and files, computed from the stored job.
 
 Rules: reference: volcano-job §5.
 """
@@ -18,7 +18,7 @@ from kube.meta import Object
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """A plugin: its line, its arguments as they are written, and what it gave."""
+    """A plugin: its summary, its arguments as written, and what it gave."""
 
     name: str
     summary: str

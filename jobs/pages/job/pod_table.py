@@ -1,4 +1,4 @@
-"""The table of a job's pods: those that there are, page by page from the store, or those of a run that is over."""
+"""The table of a job's pods: existing ones, page by page from the store, or those of a past run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kube.kinds.batch import JobPhase
 from kube.owners import controller_of
 from kube.resources import JOBS, PODS
 
-MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
+MOST_SORTED = 2000  # pods sorted by their numbers; more are in the database's order
 SPEC = Spec(
     name="jobs:pods",
     columns=(
@@ -55,11 +55,11 @@ SPEC = Spec(
 )
 
 
-_FAILED_FIRST = replace(SPEC, order="phase")  # as the alphabet has it
+_FAILED_FIRST = replace(SPEC, order="phase")  # Failed is first in the alphabet
 
 
 def spec(detail: Detail) -> Spec:
-    """Return what the table of a job's pods offers: of a job that failed, the pods that did come first."""
+    """Return the columns and filters of the table; in a failed run, failed pods come first."""
     return _FAILED_FIRST if detail.chapter.phase == JobPhase.FAILED else SPEC
 
 
@@ -105,7 +105,7 @@ def _of_living(detail: Detail, view: TableView) -> PodTable:
 
 
 def _of_past(detail: Detail, view: TableView) -> PodTable:
-    """The pods of a run that is over: all are known, and none will change."""
+    """Return the pods of a past run: all are known, and none will change."""
     task, phase, text = view.get("task"), view.get("phase"), view.q.lower()
     bars = [bar for bar in detail.recorded_bars if task in ("", bar.pod.task) and text in bar.pod.metadata.name.lower()]
     counts = Counter(bar.phase for bar in bars)
@@ -137,7 +137,7 @@ def _table(
 ) -> PodTable:
     if detail.shows_living:
         tasks = [name for name, _ in progress.of_tasks(detail.job)]
-    else:  # the job may have lost some since
+    else:  # the job may lack some of them by now
         tasks = list(dict.fromkeys(bar.pod.task for bar in sorted(detail.recorded_bars, key=_ORDERS["name"])))
     table = PodTable(
         view=view, rows=rows, page=page, counts=counts, phases=POD_PHASES, choices={"task": tasks}, empty=_empty(detail)
@@ -147,7 +147,7 @@ def _table(
 
 
 def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
-    """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
+    """Return the pods of a page. By name, worker-2 comes before worker-10, up to MOST_SORTED pods."""
     column = view.sort.removeprefix("-")
     if column in ("name", "phase") and page.total <= MOST_SORTED:
         pods = store.find(PODS, **filters)
@@ -165,7 +165,7 @@ def _natural(name: str) -> tuple[str, int]:
 
 
 def row(stored: Stored) -> str:
-    """Return the row of a pod that there is; it depends on the pod alone."""
+    """Return the row of an existing pod; it depends on the pod alone."""
     pod = stored.read(Pod)
     owner = controller_of(stored.object)
     return _row(timeline.bar_of(pod, stored.created), owner.name if owner else "", {"pod": stored.name})

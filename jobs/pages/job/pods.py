@@ -1,4 +1,4 @@
-"""Which pods of a living job its page reads: all of them, or of very many those that matter most."""
+"""Which pods of a living job its page reads: all or, if too many, the most important ones."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from kube.kinds.core import PodPhase
 from kube.resources import PODS
 
 Read = list[tuple["Stored", Pod]]
-TroubleCounts = dict[tuple[str, str], int]  # by phase and cause, or another trouble
+TroubleCounts = dict[tuple[str, str], int]  # by phase and trouble, which may be a cause
 CAUSES = tuple(pod_health.TEXTS)
 
 
 def counts(job: Stored) -> TroubleCounts:
-    """Return how many pods a job has in each phase and with each trouble, "" for none; one of which no node has told has the phase ""."""
+    """Return how many pods a job has by phase ("" if no node has reported one yet) and trouble ("" for none)."""
     tally = store.tally(PODS, ("phase", "trouble"), namespace=job.namespace, owner=job.uid)
     return {(phase, trouble): number for (phase, trouble), number in tally.items()}
 
 
 def stuck_pods(jobs: Iterable[Stored]) -> dict[str, TroubleCounts]:
-    """Return how many pods of jobs do not run although they have their nodes, by the uid of the job."""
+    """Return how many pods of jobs do not run although they are bound, by the uid of the job."""
     by_job: dict[str, TroubleCounts] = {}
     owners = [job.uid for job in jobs]
     tally = store.tally(PODS, ("owner", "phase", "trouble"), trouble=CAUSES, owner=owners) if owners else {}
@@ -34,7 +34,7 @@ def stuck_pods(jobs: Iterable[Stored]) -> dict[str, TroubleCounts]:
 
 
 def idle(job: Stored) -> list[str]:
-    """Return the tasks of the pods that are in phase Running and do not run, each as often as it has some."""
+    """Return the task of each pod that is in phase Running but does not run; tasks can repeat."""
     keys = store.names(PODS, namespace=job.namespace, owner=job.uid, phase=PodPhase.RUNNING, trouble=CAUSES)
     prefix = f"{job.namespace}/{job.name}-"
     return [key.removeprefix(prefix).rpartition("-")[0] for key in keys.values()]
@@ -46,7 +46,7 @@ def every(job: Stored) -> Read:
 
 
 def most_important(job: Stored, counted: dict[str, int]) -> Read:
-    """Return MOST_BARS pods of a job that has more: the first that failed, then of each phase the newest to change."""
+    """Return MOST_BARS pods of a job that has more: the first to fail, then by phase the last to change."""
     pods: list[Stored] = []
     for phase in sorted(counted, key=lambda each: IMPORTANCE.get(each, 0)):
         if room := MOST_BARS - len(pods):
@@ -56,7 +56,7 @@ def most_important(job: Stored, counted: dict[str, int]) -> Read:
 
 
 def failed(job: Stored) -> Read:
-    """Return the pods of a job that failed, the first MOST_FAILURES of them."""
+    """Return the first MOST_FAILURES failed pods of a job."""
     return _read(_of_phase(job, PodPhase.FAILED, "revision", MOST_FAILURES))
 
 

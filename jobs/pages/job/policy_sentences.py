@@ -1,6 +1,6 @@
-"""What a job's lifecycle policies will do, in sentences: only what is stored in the job.
+"""What a job's lifecycle policies will do, in sentences, from the stored job alone.
 
-A sentence is true as long as the policy acts at all; what keeps it from acting stands below it, in the words
+A sentence is true if the policy acts at all; what keeps it from acting is shown below it, in the words
 of `jobs.rules.policy_warnings`.
 """
 
@@ -15,7 +15,7 @@ from kube import lenient
 from kube.kinds.batch import JobEvent
 from kube.meta import Object
 
-# A delayed answer to these is called off when the pod runs by then (reference: volcano-job §3.5).
+# A delayed action for these is cancelled if the pod runs by then (reference: volcano-job §3.5).
 _UNTIL_IT_RUNS = {JobEvent.POD_PENDING, JobEvent.POD_FAILED, JobEvent.POD_EVICTED}
 
 
@@ -30,7 +30,7 @@ class Sentence:
 
 
 def of_job(job: Object) -> list[Sentence]:
-    """Return a sentence for each policy of a stored job, those of tasks first, as they come first."""
+    """Return a sentence for each policy of a stored job; those of tasks first, as they take precedence."""
     spec = lenient.mapping(job, "spec")
     doubts = [text.split(": ", 1) for text in policy_warnings.of_job(spec)]
     owners = [(f"spec.tasks[{number}]", task) for number, task in enumerate(lenient.sequence(spec, "tasks"))]
@@ -56,7 +56,7 @@ def of_job(job: Object) -> list[Sentence]:
 
 
 def restarts(job: Object) -> str:
-    """Say how many restarts are used up; empty for a job that no policy restarts and that never was."""
+    """Return how many restarts are used up; "" if no policy restarts the job and it never was."""
     spec = lenient.mapping(job, "spec")
     used, most = lenient.whole(job, "status", "retryCount") or 0, lenient.whole(spec, "maxRetry") or 0
     if not used and not any(policy_warnings.asks(spec, action) for action in policy_warnings.RESTARTS):

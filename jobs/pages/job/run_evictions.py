@@ -1,4 +1,4 @@
-"""What the scheduler took from the run of a job that its page shows."""
+"""The evictions from the displayed run of a job."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from scheduler import in_force
 
 @dataclass(frozen=True)
 class RunEvictions:
-    """The evictions of a job's pods: `every` are the newest in all of its runs, the oldest first, `record` the run that is shown."""
+    """The evictions of a job's pods: `every` are the newest in all of its runs, oldest first, `record` has the displayed run."""
 
     record: RunRecord
     every: list[Eviction]
 
     @property
     def times(self) -> int:
-        """How often pods were evicted from the run."""
+        """In how many cycles the run lost pods."""
         record = self.record
         here = record.chapters.index(record.chapter)
         cycles = {each.at for each in self.every}
@@ -33,7 +33,7 @@ class RunEvictions:
 
     @cached_property
     def bars(self) -> list[timeline.Bar]:
-        """The pods that were evicted from the run if it goes on, and are gone; of a job of very many none."""
+        """The pods that were evicted from a run that goes on, and are gone; none if there are too many pods."""
         record = self.record
         begun = record.chapter.times.begun
         has_evictions = record.sees.pods and any(each.at >= begun for each in self.every)
@@ -46,7 +46,7 @@ class RunEvictions:
 
     @cached_property
     def left_alone_until(self) -> int | None:
-        """Until when reclaim leaves the job alone, as it was evicted before and has started again (ms); None where it does not."""
+        """Until when (ms) reclaim spares the job, because it was evicted and has started again; None if it does not."""
         record = self.record
         group = record.stored_group if self.every and not record.is_past else None
         annotations = {} if group is None else lenient.mapping(group.object, "metadata", "annotations")

@@ -22,23 +22,23 @@ from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.resources import JOBS, POD_GROUPS, PODS
 
-# Phases in which no run goes on, once something has ended the newest.
+# Phases in which no run goes on once the newest has ended.
 _BETWEEN = progress.ENDING | {JobPhase.RESTARTING}
 
 
 @dataclass(frozen=True)
 class RunRecord(JobRecord):
-    """The run of a job that is shown, beside what is read of the job: the newest, unless another one is wanted (`run`)."""
+    """A job's record with the run that is displayed: the newest, unless `run` is the number of another."""
 
     @cached_property
     def chapters(self) -> list[Chapter]:
-        """The job's runs, the oldest first; there is one at least."""
+        """The job's runs, oldest first; at least one."""
         needed = self.job.spec.min_available
         if self.deleted:
             return chapters.of_deleted(self.history.runs, needed, self.deleted)
         over = [run for run in self.history.runs if run.phase]
         ended = chapters.of_runs(over, needed)
-        # A group beside the run that ended is a run that nothing has ended: some of its pods may be restarted.
+        # A group that belongs to no ended run means that a run goes on: some of its pods may be restarted.
         goes_on = self.group is not None and self.group.metadata.uid not in {run.group for run in over}
         if ended and self.job.phase in _BETWEEN and not goes_on:
             return [*ended[:-1], replace(ended[-1], next=self.job.status.state.next)]
@@ -57,24 +57,24 @@ class RunRecord(JobRecord):
 
     @property
     def is_past(self) -> bool:
-        """Whether another run came after the one that is shown."""
+        """Whether another run came after the displayed one."""
         return self.chapter is not self.chapters[-1]
 
     @property
     def phase(self) -> str:
-        """The phase of the job, or of the run that is shown once it is over."""
+        """The phase of the job, or of the displayed run if that is past."""
         return self.chapter.over if self.is_past else progress.display_phase(self.job, self.deleted)
 
     @property
     def gang(self) -> progress.Progress | None:
-        """How far the pods of the run that is shown have come; None where the reader may not see how far they had."""
+        """The progress of the displayed run's pods; None if it is past and the reader may not see pods."""
         if not self.is_past:
             return progress.of_job(self.job, self.deleted, self.health)
         return progress.of_past(self.tasks, self.job.spec.min_available) if self.sees.pods else None
 
     @property
     def ran(self) -> progress.Ran:
-        # The status of a job keeps the last time of each phase alone.
+        # A job's status keeps only the last time of each phase.
         phases: list[tuple[str, int]] = []
         if self.deleted:
             phases = [(each.phase, each.at) for each in self.deleted_history.phases]
@@ -86,7 +86,7 @@ class RunRecord(JobRecord):
 
     @property
     def shows_living(self) -> bool:
-        """Whether the pods that are shown are those that there are."""
+        """Whether the displayed pods are the existing ones."""
         if self.is_past or not self.chapter.spans:
             return not self.is_past
         is_over = self.job.phase in progress.STOPPED
@@ -94,12 +94,12 @@ class RunRecord(JobRecord):
 
     @cached_property
     def recorded_bars(self) -> list[timeline.Bar]:
-        """All pods of a run that is over, as its record tells of them."""
+        """All pods of a past run, from its record."""
         return [timeline.bar_of_span(span) for span in self.chapter.spans] if self.sees.pods else []
 
     @cached_property
     def bars(self) -> Sequence[timeline.Bar]:
-        """The pods of the run that is shown; of very many those that matter most."""
+        """The pods of the displayed run; if too many, the most important."""
         if not self.shows_living:
             return timeline.chosen(self.recorded_bars)
         ran = past_runs.stretches(self.stored.namespace, self.stored.uid, [pod for _, pod in self.pods])
@@ -111,10 +111,10 @@ class RunRecord(JobRecord):
 
     @cached_property
     def tasks(self) -> list[tuple[str, progress.Progress]]:
-        """Each task's name and progress in the run that is shown."""
+        """Each task's name and progress in the displayed run."""
         if self.shows_living:
             return progress.of_tasks(self.job, pods.idle(self.stored) if self.health.troubled else ())
-        # Of the pods that had one name in turn, the last says how far it came.
+        # Of several pods of one name, the last one counts.
         last = {bar.pod.metadata.name: bar for bar in sorted(self.recorded_bars, key=lambda bar: bar.created)}
         phases: dict[str, list[str]] = {}
         for bar in last.values():
@@ -123,7 +123,7 @@ class RunRecord(JobRecord):
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """How pods of the run that is shown failed."""
+        """How pods of the displayed run failed."""
         if not self.shows_living:
             return [bar.pod.failure for bar in self.recorded_bars if bar.state == "failed"]
         if self.reads_all:
@@ -135,7 +135,7 @@ class RunRecord(JobRecord):
 
     @property
     def simulated(self) -> int:
-        """How many pods of the run run on a clock; of very many those that ask for it."""
+        """How many pods of the run are simulated; if too many to read, how many request it."""
         if self.reads_all:
             return sum(bar.pod.is_simulated for bar in self.bars)
         return sum(
@@ -147,23 +147,23 @@ class RunRecord(JobRecord):
     # Its address
 
     def topic(self, name: str) -> str:
-        """Return the canonical spelling of one of the page's topics; a deleted job does not change."""
+        """Return the canonical spelling of a topic of the page; "" for a deleted job, which does not change."""
         return "" if self.deleted else address(name, self.address_params)
 
     @property
     def address_params(self) -> dict[str, str]:
-        """What names the job and the run that is shown."""
+        """The parameters that name the job and run."""
         run = {"run": str(self.run)} if self.run else {}
         return {"namespace": self.stored.namespace, "name": self.stored.name, **run}
 
     @property
     def query(self) -> dict[str, str]:
-        """What of the page's address says which job of the name and which run is shown."""
+        """The page's parameters for which job of the name and which run is displayed."""
         of = {"of": self.stored.uid} if self.deleted else {}
         return {**of, **({"run": str(self.run)} if self.run else {})}
 
     def log_url(self, pod: str, run: int = 0) -> str:
-        """Return the address of the log of a pod, of the run that is shown or of another."""
+        """Return the URL of the log of a pod; run 0 is the displayed run."""
         url = reverse("jobs:detail", args=[self.stored.namespace, self.stored.name])
         other = {"run": str(run)} if run else {}
         return f"{url}?{urlencode({'tab': 'logs', **self.query, **other, 'pod': pod})}"

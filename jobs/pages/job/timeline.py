@@ -1,7 +1,7 @@
 """The timeline of a job's pods as data: the browser draws it, and a table says the same in words.
 
-Times are ms since the first moment shown, so that a pod is a few short numbers. Of more than MOST_BARS pods
-those have bars that matter most, and the lanes say how many others there are.
+Times are ms since the first displayed moment, so that a pod is a few short numbers. Of more than MOST_BARS
+pods, the most important have bars, and the lanes say how many others there are.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from jobs.lifecycle.reading import Job, Pod, moment
 from jobs.pages.job.chapters import Wait
 from kube.kinds.core import Event, PodPhase
 
-STOPPED = "Stopped"  # stands among the phases for pods that were asked to end, or removed, before they had
-EVICTED = "Evicted"  # and for those that were asked to end for others' sake
+STOPPED = "Stopped"  # the displayed phase of pods that were stopped or removed before they ended
+EVICTED = "Evicted"  # and of those that were evicted
 # The states of bars, in the order of the legend, and their hues.
 HUES: Final = {
     "waiting": "amber",
@@ -33,13 +33,13 @@ HUES: Final = {
     "stopped": "grey",
     "unknown": "grey",
 }
-USUAL: Final = ("waiting", "starting", "running", "succeeded", "failed")  # what most bars have or come to
+USUAL: Final = ("waiting", "starting", "running", "succeeded", "failed")  # the states of most bars
 MOST_BARS = 500
-# How high the browser draws it, in px (frontend/modules/timeline-draw.js), so that the page has the room before the picture is there.
+# Heights in px as the browser draws it (frontend/modules/timeline-draw.js), so that the page reserves the space before.
 TOP, LANE, FOOT = 24, 22, 6
 HIGHEST = 460  # and from then on it scrolls (frontend/styles/components/timeline.css)
-MOST_EMPTY = 240  # of room for pods that are still to come, which a job that waits shows empty
-# What is shown first where not all pods can be.
+MOST_EMPTY = 240  # of empty space for pods that are still to come
+# Which pods are shown first if not all can be.
 IMPORTANCE = {"Failed": 0, "Unknown": 1, EVICTED: 2, STOPPED: 2, "Running": 3, "Pending": 4, "": 4, "Succeeded": 5}
 MOST_MARKS = 30
 # The events of actions, of a policy and of a Command (reference: volcano-job §3.7).
@@ -48,21 +48,21 @@ MARKED = ("ExecuteAction", "CommandIssued")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One pod in time, in ms; None is what has not happened."""
+    """The times of one pod, in ms; None if not reached."""
 
     pod: Pod
     created: int
     scheduled: int | None
     started: int | None
     finished: int | None
-    stretches: Sequence[Stretch] = ()  # what its containers ran, where some were started again
-    is_stopped: bool = False  # it was asked to end, and ended by that
+    stretches: Sequence[Stretch] = ()  # what its containers ran, if some were restarted
+    is_stopped: bool = False  # it was told to end, and ended because of that
 
     @property
     def state(self) -> str:
-        """One of HUES; stopped is what was asked to end, or removed, before it had.
+        """One of HUES; stopped is a pod that was stopped or removed before it ended.
 
-        How a pod ended that was evicted or stopped says nothing of it: it was told to.
+        How an evicted or stopped pod ended does not matter: it was told to.
         """
         if self.finished is not None and self.pod.evicted is not None:
             return "evicted"
@@ -80,29 +80,29 @@ class Bar:
 
     @property
     def phase(self) -> str:
-        """The pod's phase; Evicted or Stopped of one that was asked to end before it had."""
+        """The pod's phase; Evicted or Stopped if its state is one of these."""
         return {"stopped": STOPPED, "evicted": EVICTED}.get(self.state, self.pod.status.phase)
 
     @property
     def left(self) -> int | None:
-        """When the pod counted no more for its gang, in ms; who ended by itself still does."""
+        """When an evicted pod stopped counting for its gang, in ms; None for others, which still count."""
         return self.finished if self.state == "evicted" else None
 
     @property
     def waited(self) -> int | None:
-        """How long the pod waited for its node, which may never have come, in ms; None while it waits."""
+        """How long the pod waited for its node, or in vain until it ended, in ms; None while it waits."""
         until = self.scheduled if self.scheduled is not None else self.finished
         return None if until is None else max(until - self.created, 0)
 
     @property
     def ran(self) -> int | None:
-        """How long the pod ran, in ms; None while it has not ended."""
+        """How long the pod ran, in ms; None until it has ended."""
         return None if self.started is None or self.finished is None else max(self.finished - self.started, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSummary:
-    """A task's times in words, for who does not see the picture; pods are those that were not evicted."""
+    """A task's times in words, for people who do not see the picture; pods excludes evicted ones."""
 
     task: str
     pods: int
@@ -114,7 +114,7 @@ class TaskSummary:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that was done to the whole job at a moment, in ms: by a policy, or asked for by a Command.
+    """Something that was done to the whole job at a time, in ms: by a policy, a Command or an eviction.
 
     `firing` is what the policy did.
     """
@@ -127,7 +127,7 @@ class Mark:
 
 
 def marks_of(events: Sequence[Event]) -> list[Mark]:
-    """Return what was done to the job, the oldest first."""
+    """Return the marks of a job's events, oldest first."""
     times = [(moment(event.last_seen), event) for event in events if event.reason in MARKED]
     marks = [
         Mark(at, event.reason, event.message, event.times, policy_firings.of_event(event))
@@ -140,7 +140,7 @@ def marks_of(events: Sequence[Event]) -> list[Mark]:
 def bar_of(
     pod: Pod, created: int, stretches: Sequence[Stretch] = (), removed: int | None = None, *, is_stopped: bool = False
 ) -> Bar:
-    """Return the bar of a pod; times that run backwards are straightened.
+    """Return the bar of a pod; times that run backwards are corrected.
 
     A pod that was removed has ended by then, whatever its status says.
     """
@@ -160,7 +160,7 @@ def bar_of(
 
 
 def bar_of_span(span: PodSpan) -> Bar:
-    """Return the bar of a pod as a record tells of it."""
+    """Return the bar of a recorded pod."""
     is_stopped = span.deletion_requested is not None
     return bar_of(span.pod, span.created, span.stretches, span.removed, is_stopped=is_stopped)
 
@@ -177,10 +177,10 @@ def data(
     causes: Mapping[str, str] = MappingProxyType({}),
     room: int = 0,
 ) -> str:
-    """Return what the browser draws of a run, as JSON: pods that failed in a lane of their own, the others by task.
+    """Return what the browser draws of a run, as JSON: failed pods in a lane of their own, the others by task.
 
-    `met` is when the gang ran, in ms; `totals` how many pods each lane stands for, where not all are among the bars;
-    `causes` why pods were evicted, by their uids; `room` how high it is at least, in px.
+    `met` is when the gang ran, in ms; `totals` how many pods each lane stands for, if not all have bars;
+    `causes` why pods were evicted, by their uids; `room` the minimum height, in px.
     """
     zero = min([begun, *(bar.created for bar in bars)])
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
@@ -206,9 +206,9 @@ def data(
 
 
 def room(bars: Sequence[Bar], waits: Sequence[Wait], planned: Mapping[str, int]) -> int:
-    """Return how high the picture is, in px; planned is how many pods each task is to have while they are still made.
+    """Return the height of the picture, in px; planned is how many pods each task is to have while it starts them.
 
-    So what stands below has its place before the picture is drawn, and mostly before the pods are there.
+    So what is below has its place before the picture is drawn, and mostly before the pods exist.
     """
     lanes = {"failed" if bar.state == "failed" else bar.pod.task for bar in bars}
     drawn = _height(len(lanes), len(bars), bool(waits)) if bars else 0
@@ -223,13 +223,13 @@ def _height(lanes: int, bars: int, has_waits: bool) -> int:
 
 
 def legend(bars: Sequence[Bar]) -> list[tuple[str, str]]:
-    """Return the states that the legend names, with their hues: the usual ones, and the others that a bar has."""
+    """Return the legend's states with their hues: the usual ones, and others that a bar has."""
     states = {bar.state for bar in bars}
     return [(state, hue) for state, hue in HUES.items() if state in USUAL or state in states]
 
 
 def chosen(bars: Sequence[Bar]) -> Sequence[Bar]:
-    """Return the MOST_BARS bars that matter most: the first that failed, then of each phase the newest to change."""
+    """Return the MOST_BARS most important bars: the first to fail, then by phase the last to change."""
     if len(bars) <= MOST_BARS:
         return bars
 
@@ -262,9 +262,9 @@ def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
 
 
 def _row(bar: Bar, lane: int, zero: int, causes: Mapping[str, str]) -> list[Any]:
-    """Return a bar as its numbers; one of an evicted pod, whose name another may have by now, has its uid and why as well."""
+    """Return a bar as a list; that of an evicted pod, whose name another may have by now, also has its uid and why."""
     times = [bar.created, bar.scheduled, bar.started, bar.finished]
-    # [from, to, exit code] of the container that was started most often; between it waited to be started again.
+    # [from, to, exit code] of the container that was started most often; between them it waited for its restart.
     names = [each.container for each in bar.stretches]
     most = max(names, key=names.count, default="")
     runs = [

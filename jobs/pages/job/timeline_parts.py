@@ -1,4 +1,4 @@
-"""The overview of a job's page below its head: the tasks, the timeline of the pods, what policies and plugins do."""
+"""The overview of a job's page below its head: tasks, the timeline of the pods, policies and plugins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def parts(detail: Detail) -> dict[str, str]:
     bars, marks, chapter = detail.drawn_bars, detail.marks, detail.chapter
     total = detail.total + len(detail.evictions.bars)
     waits = _waits(detail, bars, total)
-    rows = [  # each with the pods that it names and the addresses of their logs in its run
+    rows = [  # each with its named pods and the URLs of their logs in its run
         (row, [(pod, detail.log_url(pod, 0 if row.run == chapter.number else row.run)) for pod in row.named])
         for row in fired_policies.rows(detail.all_marks, detail.chapters)
     ]
@@ -51,7 +51,7 @@ def parts(detail: Detail) -> dict[str, str]:
 
 
 def _waits(detail: Detail, bars: Sequence[timeline.Bar], total: int) -> Sequence[Wait]:
-    """Return what the run waited for and when, also between an eviction and the next start where all pods are known."""
+    """Return the waits of the run; if all pods have bars, also those between an eviction and the next start."""
     times, needed = detail.chapter.times, detail.job.spec.min_available
     if len(bars) != total or needed <= 0 or not any(bar.state == "evicted" for bar in bars):
         return chapters.waits(times)
@@ -61,7 +61,7 @@ def _waits(detail: Detail, bars: Sequence[timeline.Bar], total: int) -> Sequence
 
 
 def _drawn(detail: Detail, marks: Sequence[timeline.Mark], waits: Sequence[Wait], room: int) -> str:
-    """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
+    """Return what the browser draws; if not all pods have bars, the lanes say how many there are."""
     job, times, bars, evicted = detail.job, detail.chapter.times, detail.drawn_bars, detail.evictions
     causes = {
         bar.pod.metadata.uid: evictions.cause_of(bar.pod, evicted.every) for bar in bars if bar.state == "evicted"

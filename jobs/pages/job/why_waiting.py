@@ -1,4 +1,4 @@
-"""Why a job waits, or some of its pods, as its page says it: the sentence, the reason out of the closed list, and what ends it."""
+"""Why a job waits, or some of its pods, for its page: the sentence, the reason from the closed list, and what ends it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from scheduler import waiting_lines
 WHOLE = ("Pending", "Restarting")
 """Phases in which the whole job waits."""
 PARTLY = ("WaitingForTasks", "FailedCreate", "PluginBlocked", "NoReplicas")
-"""Reasons of a job that runs, and some of which waits."""
+"""Reasons of a running job of which a part waits."""
 PROGRAMS = {"jobs": "job controller", "scheduler": "scheduler"}
 LOOK_AGAIN_MS = 5000
-MOST_IMAGES = 3  # that are told
+MOST_IMAGES = 3  # named
 
 
 class Before(NamedTuple):
-    """A job, or another pod group, that is before one: job is "" for a group without, priority the value of its class."""
+    """A pod group that is before one in its queue: job is "" for a group without, priority the value of its class."""
 
     namespace: str
     name: str
@@ -43,9 +43,9 @@ class Before(NamedTuple):
 
 
 class QueuePosition(NamedTuple):
-    """The number of a job among those that wait in its queue, of how many, and the nearest before it.
+    """A job's number among those that wait in its queue, of how many, and the nearest before it.
 
-    others are those before it that are not named, be they further off or not for the reader's eyes.
+    others is how many before it are not named: further off, or not visible to the reader.
     """
 
     queue: str
@@ -57,10 +57,10 @@ class QueuePosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Why a job waits: in a sentence, "" where nothing does; reason is out of `jobs.rules.remedies`.
+    """Why a job waits: a sentence, "" if nothing waits; reason is from `jobs.rules.remedies`.
 
-    volcano_text is what Volcano's scheduler would say beside it. pods are how many wait of a job that runs, 0 where all of it
-    waits. unread is a change that the controllers have not read yet, position is where it stands in its queue.
+    volcano_text is what Volcano's scheduler would say besides. pods is how many pods of a running job wait, 0 if all of it
+    waits. unread is a change that the controllers have not read yet, position its place in its queue.
     """
 
     why: str = ""
@@ -72,42 +72,42 @@ class Wait:
 
     @property
     def remedy(self) -> remedies.Waiting | None:
-        """What the reason means, and what to do; None of one that another scheduler gives."""
+        """What the reason means, and what to do; None if another scheduler gave it."""
         return remedies.REASONS.get(self.foremost)
 
     @property
     def foremost(self) -> str:
-        """The reason to see to first: while a controller is behind, the other one may be old."""
+        """The reason to show first: while a controller is behind, `reason` may be outdated."""
         return remedies.BEHIND if self.behind else self.reason
 
     @property
     def behind(self) -> str:
-        """Which controller is late, as people call it; "" when none is."""
+        """The name of the controller that is late; "" if none is."""
         return PROGRAMS[self.unread.consumer] if self.unread is not None and self.unread.is_late else ""
 
     @property
     def again(self) -> int | None:
-        """When to look again although nothing of the job changes, in epoch ms: its place changes with others."""
+        """When to look again without a change of the job, in epoch ms: other jobs change its place."""
         soon = clock.milliseconds() + LOOK_AGAIN_MS if self.position is not None or self.behind else None
         late = self.unread.late_at if self.unread is not None and not self.behind else None
         return min((due for due in (soon, late) if due is not None), default=None)
 
 
 def of_job(record: JobRecord) -> Wait:
-    """Return why a job waits, or pods of one that runs; one that is over or deleted waits for nothing."""
+    """Return why a job, or pods of a running one, waits; a finished or deleted job waits for nothing."""
     if record.deleted:
         return Wait()
     state, health = record.job.status.state, record.health
-    # What keeps pods from running that have their nodes.
+    # What keeps bound pods from running.
     stuck = Wait(pod_health.trouble_text(health, state.reason, state.message), next(iter(health.causes), ""))
     if record.job.phase in WHOLE:
-        if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
+        if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the missing pods
             return Wait(state.message, state.reason, unread=_unread(record))
         group = record.group
         text = stuck.why or ("" if state.reason == pod_health.PODS_KEPT else state.text)
         why = (group.why if group else "") or text or event_list.unschedulable_message(group)
         reason = (group.holding.reason if group and group.why else "") or stuck.reason or state.reason
-        # Whoever cannot start before somebody changes something does not come to its turn by waiting.
+        # A job that cannot start until somebody changes something has no turn to wait for.
         position = None if reason in HOPELESS else _queue_position(record.stored_group, record.sees.jobs)
         volcano_text = group.volcano_text if group else ""
         return Wait(why, reason, unread=_unread(record), position=position, volcano_text=volcano_text)
@@ -119,7 +119,7 @@ def of_job(record: JobRecord) -> Wait:
 
 
 def _of_pods(record: JobRecord) -> Wait:
-    """Return why pods beyond the minimum have no node; the scheduler told it the first ones for all."""
+    """Return why pods beyond the minimum have no node; the scheduler tells only the first ones."""
     number = record.counts.get(PodPhase.PENDING, 0)
     if not number:
         return Wait()
@@ -127,12 +127,12 @@ def _of_pods(record: JobRecord) -> Wait:
     conditions = (each for pod in lacking for each in pod.status.conditions)
     messages = (each.message for each in conditions if each.type == "PodScheduled" and each.status == "False")
     why = next(filter(None, messages), "")
-    # Some that are Pending have a node and start.
+    # Some Pending pods are bound and about to start.
     return Wait(why, pods=len(lacking) if record.reads_all else number) if why else Wait()
 
 
 def _unread(record: JobRecord) -> Unread | None:
-    """Return the change of the job, or of its pod group, that its controller has not read."""
+    """Return a change of the job or its pod group that their controller has not read, or None."""
     unread = behind.unread("jobs", record.stored.key, record.stored.revision)
     if unread is None and record.stored_group is not None:
         unread = behind.unread("scheduler", record.stored_group.key, record.stored_group.revision)
@@ -140,7 +140,7 @@ def _unread(record: JobRecord) -> Unread | None:
 
 
 def _queue_position(group: Stored | None, visible: frozenset[str] | access.Everywhere) -> QueuePosition | None:
-    """Return where a pod group stands; None when it does not wait, or another scheduler decides.
+    """Return a pod group's place; None if it does not wait, or another scheduler decides.
 
     visible are the namespaces whose jobs the reader may see.
     """
@@ -160,7 +160,7 @@ def _queue_position(group: Stored | None, visible: frozenset[str] | access.Every
 
 
 def images_of(pods: Iterable[Pod]) -> list[ImageWait]:
-    """Return what pods wait for an image, each image once, those of most pods first."""
+    """Return the images that pods wait for, each once, those of most pods first."""
     waits: dict[str, ImageWait] = {}
     for pod in pods:
         if pod.is_ended:

@@ -1,1 +1,1 @@
-"""The list of jobs: its rows, filters and columns, also those of Kubernetes' own jobs."""
+"""The list of jobs: its rows, filters and columns, also for Kubernetes' own Jobs."""

@@ -1,4 +1,4 @@
-"""What the filters of the list of jobs mean: which values are valid, and what the store has to look for."""
+"""The filters of the list of jobs: which values are valid, and the store's query for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIGHEST_EXIT_CODE = 255
 
 
 def label_problem(text: str) -> str:
-    """Say what is wrong with a label selector; "" of one by which jobs can be searched."""
+    """Say what is wrong with a label selector; "" if jobs can be searched by it."""
     try:
         wanted = parse_labels(text).requirements
     except SelectorError as error:
@@ -29,14 +29,14 @@ def label_problem(text: str) -> str:
 
 
 def exit_code_problem(text: str) -> str:
-    """Say what is wrong with an exit code that is searched."""
+    """Say what is wrong with an exit code; "" if it is valid."""
     if text.isascii() and text.isdigit() and len(text) < 4 and 0 < int(text) <= HIGHEST_EXIT_CODE:
         return ""
     return f"“{text[:40]}” is no exit code of a failure; write a number from 1 to {HIGHEST_EXIT_CODE}."
 
 
 def searched(values: Mapping[str, str], now: int) -> dict[str, Any]:
-    """Return what the store has to look for by label, time, cause and exit code, of values that are valid."""
+    """Return the store's filters for label, time, cause and exit code, given valid values."""
     starts = [moment(values["from"])] if values.get("from") else []
     if lately := values.get("created"):
         starts.append(now - LATELY[lately])

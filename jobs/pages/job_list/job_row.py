@@ -1,6 +1,6 @@
-"""The row of a job in a list, written without a template: of hundreds a page, each is small and quick to make.
+"""The row of a job in a list, written without a template: a page has hundreds, so each is small and quick to make.
 
-Which cell is which column, the style sheet knows by its place (`table-jobs.css`).
+The style sheet knows the column of a cell by its position (`table-jobs.css`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def row(
 ) -> SafeString:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader.
 
-    `deleted` is when the job was deleted, in ms, and 0 while it lives; `kept` is how many of its pods do not run
-    although they have their nodes; `ran` how long its run has run, where the job's status does not say all of that.
+    `deleted` is when the job was deleted, in ms, 0 while it lives; `stuck` is how many of its pods do not run although
+    they are bound; `ran` how long its run has run, if the job's status does not say all of that.
     """
     job = stored.read(Job)
     health = pod_health.health(job.status.running, stuck or {})
@@ -77,7 +77,7 @@ def row(
         f"<td>{lasted}",
         _why(job, health, is_deleted=bool(deleted)),
     ]
-    # HTML lets the ends of cells and rows and the quotes around a word be left out: that is a sixth of a page of many rows.
+    # HTML allows leaving out end tags of cells and rows and quotes around a word: that saves a sixth of a long page.
     return mark_safe(f'<tr id="{escape(row_id(stored))}">{"".join(cells)}')  # noqa: S308  what the cells show is escaped
 
 
@@ -86,7 +86,7 @@ def _title(text: str) -> str:
 
 
 def _brief(text: str, name: str = "") -> str:
-    """Return a cell with a name, which is a link where it is the value of a filter."""
+    """Return a cell with a text, as a link to the filter `name` if given."""
     hint = _title(text) if len(text) > LONGEST_BRIEF else ""
     if not text:
         return "<td>–"
@@ -102,13 +102,13 @@ def _phase(word: str) -> str:
 
 
 def _moment(milliseconds: int) -> str:
-    """Return a time as its own text, which the browser reads."""
+    """Return a time in UTC as text, which the browser parses."""
     return f"<time>{datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%d %H:%M:%SZ}</time>"
 
 
 def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
     state, ends = job.status.state, job.phase in progress.ENDING
-    # While a job ends its pods its causes are those of before, kept for its last message.
+    # While a job is stopping, its causes are older ones, kept for its last message.
     cause = "" if job.phase in lifecycle.STOPPING else job.status.causes.text
     message = state.message if is_deleted else state.text
     if state.reason == pod_health.PODS_KEPT and not ends:

@@ -1,4 +1,4 @@
-"""The list of Jobs of `batch/v1`, which are stored and not run here; each has a page that says so."""
+"""The list of Jobs of `batch/v1`, which are stored but not run here; each has a page that says so."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EMPTY = {
 
 
 def table(actor: Actor, view: TableView) -> Table:
-    """Return a page of those that the actor may see."""
+    """Return a page of the Jobs that the actor may see."""
 
     def row(stored: Stored) -> str:
         owner = (stored.object["metadata"].get("annotations") or {}).get(CREATOR_ANNOTATION, "")

@@ -1,4 +1,4 @@
-"""The list of jobs: one page of it costs nine queries, and three more where jobs of it wait that had run, however many there are."""
+"""The list of jobs: one page costs nine queries, and three more if it has waiting jobs that ran before, however many there are."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS, JOBS, QUEUES
 
-MOST_OWNERS = 200  # that are offered; any other may be asked for in the address, and by a click on it
-# A deleted job appears once it is recorded, and pods begin to crash-loop, without a change of what the page watches.
+MOST_OWNERS = 200  # offered as choices; the address, or a click on a name, can select any other
+# Recording a deleted job, and pods that start to crash-loop, change the page but nothing that it watches.
 LOOK_AGAIN_MS = 5000
 SPEC = Spec(
     name="jobs:list",
@@ -91,7 +91,7 @@ def table(actor: Actor, view: TableView) -> Table:
     chosen = filters(view, allowed, clock.milliseconds())
     every = {**chosen, "phase": None}
     counts = objects.by_phase(store.count(JOBS, by="phase", **every))
-    # What owned a deleted job is not recorded, so of a sweep's there is none.
+    # The owner of a deleted job is not recorded, so a sweep has no deleted ones.
     counts[DELETED] = 0 if chosen["owner"] is not None else records.count(JOBS, **every)
     is_past = view.get("phase") == DELETED
     living = {phase: number for phase, number in counts.items() if phase != DELETED}
@@ -133,14 +133,14 @@ def table(actor: Actor, view: TableView) -> Table:
 
 
 def _ran_before(jobs: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str, Ran]:
-    """Return how long jobs have run that came back to wait, as when their pods were evicted."""
+    """Return how long jobs ran that wait again, for example because their pods were evicted."""
     came_back = [stored for stored in jobs if progress.came_back(stored.read(Job), stored.created)]
     phases_by_uid = past_runs.phases(came_back)
     return {uid: progress.last_ran(phases, deleted.get(uid, 0)) for uid, phases in phases_by_uid.items() if phases}
 
 
 def _empty(actor: Actor) -> dict[str, str]:
-    """Say what to do while there are no jobs."""
+    """Return what to show while there are no jobs."""
     if allowed_actions.home(actor) is not None:
         return {**EMPTY, "url": reverse("jobs:new")}
     if access.somewhere(actor, "list", JOBS):
@@ -152,8 +152,8 @@ def _empty(actor: Actor) -> dict[str, str]:
 
 
 def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere, *, is_past: bool) -> dict[str, list[str]]:
-    """Offer what the jobs have that the reader may see, of owners the reader and the first, and the queues that he may list."""
-    if is_past:  # living jobs may have nothing of what the deleted ones have
+    """Return the filters' choices: values of jobs the reader may see, the first owners and the reader, queues they may list."""
+    if is_past:  # living jobs may have none of the deleted ones' values
         recorded = records.values(JOBS, namespace=scope.namespaces_of("", allowed))
         namespaces, queues, owners = recorded["namespace"], recorded["queue"], recorded["creator"]
     else:
@@ -172,11 +172,11 @@ def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere, *, is_pa
 
 
 def filters(view: TableView, allowed: frozenset[str] | access.Everywhere, now: int) -> dict[str, Any]:
-    """Return what the store has to look for at a time in ms, among the namespaces that a reader may list."""
+    """Return the store's filters at a time in ms, within the namespaces that a reader may list."""
     namespace: str | list[str] | None = view.get("namespace") or None
     if not isinstance(allowed, access.Everywhere):
         namespace = [name for name in sorted(allowed) if namespace in (None, name)]
-    sweeps = None  # the uids of what owns the jobs of the sweeps of a name, where one is asked for
+    sweeps = None  # the uids of the ConfigMaps of the sweeps of a name, if one is requested
     if name := view.get("sweep"):
         sweeps = [*store.names(CONFIGMAPS, namespace=namespace, name=record.holder_of(name), phase=HOLDS_SWEEP)]
     return {

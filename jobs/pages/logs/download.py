@@ -1,4 +1,4 @@
-"""Downloading logs: one whole log as text, or those of many pods in one archive, written while it is sent."""
+"""Downloading logs: one whole log as text, or many pods' logs as an archive that is written while it is sent."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from jobs.pages.logs.pods import Absent, LogPod, LogQuery
 from jobs.pages.logs.window import Mark
 from kube.errors import NotFound
 
-PIECE = 256 * 1024  # of an archive is sent at once
-STATES_BYTES = 1024 * 1024  # of a line are read for its states
+PIECE = 256 * 1024  # bytes of an archive sent at once
+STATES_BYTES = 1024 * 1024  # read of a line for its states
 MISSING = "missing.txt"
 
 
 def respond(actor: Actor, query: LogQuery, *, times: bool) -> StreamingHttpResponse:
-    """Return logs as a file, with the time before each line when `times`; NotFound says why there are none.
+    """Return logs as a file, with the time before each line if `times`; raise NotFound if there are none.
 
     A single log is a text. Several are an archive, with a file for each attempt of each container.
     """
@@ -47,7 +47,7 @@ def respond(actor: Actor, query: LogQuery, *, times: bool) -> StreamingHttpRespo
 
 
 def states(actor: Actor, query: LogQuery, mark: Mark) -> HttpResponse:
-    """Return what one line has said before it was overwritten, each state on a line of its own; NotFound without such a line."""
+    """Return the states of a line that was overwritten, each on a line of its own; raise NotFound if the line is not kept."""
     chosen = pods.chosen(actor, query)
     try:
         if mark.log.uid not in {pod.uid for pod in chosen}:
@@ -67,7 +67,7 @@ def states(actor: Actor, query: LogQuery, mark: Mark) -> HttpResponse:
 
 def _file(body: Iterator[bytes], content_type: str, name: str) -> StreamingHttpResponse:
     async def pieces() -> AsyncIterator[bytes]:
-        """Read the files without holding up the event loop, a piece at a time."""
+        """Read the files piece by piece, without blocking the event loop."""
         read = database_sync_to_async(next, thread_sensitive=False)
         while (piece := await read(body, None)) is not None:
             yield piece
@@ -79,7 +79,7 @@ def _file(body: Iterator[bytes], content_type: str, name: str) -> StreamingHttpR
 
 
 def _text(nodes: Nodes, extent: LogExtent, *, times: bool) -> Iterator[bytes]:
-    """Yield a log up to where it ends now, so that one that goes on does not make the file endless."""
+    """Yield a log up to its current end, so that a growing log does not make the file endless."""
     fresh, at = True, 0
     while at < extent.end:
         try:
@@ -102,7 +102,7 @@ def _text(nodes: Nodes, extent: LogExtent, *, times: bool) -> Iterator[bytes]:
 
 
 class _Sink:
-    """Where an archive is written: what came since the last look is taken away, so nothing is kept."""
+    """A file that an archive is written to: `take` removes what was written, so memory stays small."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -114,10 +114,10 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no buffer."""
 
     def take(self, least: int = 1) -> list[bytes]:
-        """Return what was written, as one piece, if it is so much."""
+        """Remove and return what was written; [] if less than least."""
         if self._size < least:
             return []
         data = b"".join(self._parts)
@@ -134,12 +134,12 @@ def _archive(
     *,
     times: bool,
 ) -> Iterator[bytes]:
-    """Yield a zip with a file for each log, and one that says which pods have none."""
+    """Yield a zip with a file for each log, and one that lists pods without any."""
     sink = _Sink()
     moment = time.gmtime(clock.milliseconds() // 1000)[:6]
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:  # type: ignore[call-overload]
         for extent in extents:
-            # Pods of one name are told apart by their uids.
+            # The uid tells pods of one name apart.
             name = f"{pods_by_uid[extent.uid].name}/{extent.uid[:8]}-{extent.container}-{extent.attempt}.log"
             info = zipfile.ZipInfo(name, moment)
             info.compress_type = zipfile.ZIP_DEFLATED

@@ -27,21 +27,21 @@ from kube.meta import now_text, parse_time
 from kube.resources import PODS
 
 MOST_PODS = 200  # followed together
-START = "start"  # stands for the first line that is kept
+START = "start"  # names the first line that is kept
 TAIL = Limits(10_000, 4 * 1024 * 1024)
 AROUND = Limits(2_000, 2 * 1024 * 1024)
 LOOK_AGAIN_S = 0.25
 WAIT_AGAIN_S = 1.0  # while there is no log
-AT_REST_S = 3.0  # when all pods have ended, and another may be made
+AT_REST_S = 3.0  # when all pods have ended, and others may come
 PODS_AGAIN_S = 1.0  # how often the pods themselves are looked up
-LOOK_BYTES = 2 * 1024 * 1024  # of all logs, at a look
+LOOK_BYTES = 2 * 1024 * 1024  # of all logs at one poll
 LEAST_BYTES = 32 * 1024  # of one log
-MOST_UNDER_WAY = 2 * MOST_PODS  # lines that a reader who comes back may name
-LATE_MS = 5000  # what is printed reaches the disk within that time
+MOST_UNDER_WAY = 2 * MOST_PODS  # lines that a reader who reconnects may name
+LATE_MS = 5000  # output reaches the disk within that time
 
 
 class Followed:
-    """The pods that one reader follows; those of a living run are looked up again while he reads."""
+    """The pods that one reader follows; those of a living run are looked up again meanwhile."""
 
     def __init__(self, actor: Actor, query: LogQuery) -> None:
         self._actor = actor
@@ -51,21 +51,21 @@ class Followed:
         self.total = len(chosen)
         self.by_uid = {pod.uid: pod for pod in chosen[:MOST_PODS]}
         self._others = {pod.uid for pod in chosen[MOST_PODS:]}  # known, and not followed
-        # The same in every window, so that who sends a link sees the same colours as who opens it.
+        # The same in every window, so that sender and recipient of a link see the same colours.
         ordered = sorted(self.by_uid.values(), key=lambda each: (each.pod.task, each.pod.index, each.name))
         self.ranks = {pod.uid: rank for rank, pod in enumerate(ordered)}
-        self.may_grow = detail is not None and detail.shows_living  # whether another pod may come that belongs to these
+        self.may_grow = detail is not None and detail.shows_living  # whether more pods may come
         self._owner = detail.stored.uid if detail is not None else ""
         self._looked = clock.monotonic()
         self._revision = store.revision()
 
     @property
     def are_over(self) -> bool:
-        """Whether none of the pods that there are will write any more."""
+        """Whether none of the known pods will write any more."""
         return all(pod.is_over for pod in self.by_uid.values())
 
     def refresh(self) -> None:
-        """See which pods have come, ended and gone, if it is time to look and something was written."""
+        """Look up which pods have come, ended and gone, if it is time to and the store has changed."""
         now = clock.monotonic()
         if now - self._looked < PODS_AGAIN_S or (self.are_over and not self.may_grow):
             return
@@ -106,7 +106,7 @@ class Followed:
 
 
 class UnderWay:
-    """A line that is printed: what is shown of it, and what of that was sent."""
+    """A line that is not ended: its displayed runs, and those sent."""
 
     def __init__(self, number: int, first: Line) -> None:
         self._line = PrintedLine()
@@ -116,12 +116,12 @@ class UnderWay:
         self._is_whole = False
 
     def feed(self, piece: Line) -> None:
-        """Take what has come of the line."""
+        """Add a piece of the line."""
         self._line.feed(piece.data, whole=piece.whole)
         self._last, self._is_whole = piece.offset, piece.whole
 
     def unsent(self) -> list[Any]:
-        """Return the line for a message: the runs that are new, behind those that stay of what was sent."""
+        """Return the line for a message: its new runs, and how many of the sent ones stay before them."""
         runs = self._line.runs()
         pairs = enumerate(zip(runs, self._sent, strict=False))
         keep = next((at for at, (one, other) in pairs if one != other), min(len(runs), len(self._sent)))
@@ -131,7 +131,7 @@ class UnderWay:
 
 
 class Reader:
-    """Where one reader is in the logs that he follows."""
+    """One reader's position in the logs they follow."""
 
     def __init__(self, actor: Actor, params: Mapping[str, str]) -> None:
         self.actor = actor
@@ -139,7 +139,7 @@ class Reader:
         self.query = LogQuery.read(params.get("namespace", ""), params.get("job", ""), params)
         self.line = params.get("line") or ""
         self.mark = Mark.read("" if self.line == START else self.line)
-        self.since = ""  # the time from which on a reader who comes back gets lines again, as logs write it
+        self.since = ""  # the time from which a reader who reconnects gets lines again, as logs write it
         if since := params.get("since"):
             with suppress(ValueError):
                 self.since = now_text(parse_time(since) - LATE_MS)
@@ -149,20 +149,20 @@ class Reader:
         self.offsets: dict[Log, int] = {}
         self.has_begun = False
         self.is_done = False
-        self.is_behind = False  # whether a look left something for the next
+        self.is_behind = False  # whether a poll left lines for the next
         self._numbers: dict[Log, int] = {}
         self._under_way: dict[tuple[Log, str], UnderWay] = {}
-        self._state: object = None  # what `absent` was made of
+        self._state: object = None  # what `_absent` was made from
         self._absent: list[Absent] = []
         self._total = -1
 
     @property
     def rests(self) -> bool:
-        """Whether nothing more will come of the pods that there are."""
+        """Whether nothing more will come from the known pods."""
         return self.followed.are_over
 
     def poll(self) -> dict[str, Any] | None:
-        """Return what is new, None when nothing is."""
+        """Return what is new, None if nothing is."""
         self.followed.refresh()
         self._nodes = backend.nodes_for(self.actor)
         stored = self._nodes.log_extents({uid: pod.node for uid, pod in self.followed.by_uid.items()})
@@ -188,7 +188,7 @@ class Reader:
             start = window.tail(self._nodes, extents, TAIL)
             note = "The line of the link is not kept any more. These are the last lines."
         self.has_begun, self.offsets = True, start.offsets
-        # The lines that were under way when a reader lost his connection, from where they began.
+        # Lines that had not ended when the reader lost the connection, from their beginning.
         theirs = {log_of(each) for each in extents}
         again = [entry for mark in self.open if mark.log in theirs for entry in self._pieces(mark)]
         resent = {(log, line.offset) for log, line in again}
@@ -227,7 +227,7 @@ class Reader:
                 chunk = self._nodes.read_log(*log, since_offset=self.offsets.get(log, 0), most=share)
             except NoLog:  # removed meanwhile
                 continue
-            # What an ended attempt leaves behind its last whole entry is never completed.
+            # An incomplete entry at the end of an ended attempt is never completed.
             self.offsets[log] = chunk.next if chunk.lines or not extent.ended else extent.end
             self.is_behind |= bool(chunk.lines) and chunk.next < extent.end
             sequences.append([Entry(log, line) for line in chunk.lines])
@@ -249,7 +249,7 @@ class Reader:
             key = log, line.stream
             if key not in self._under_way:
                 self._under_way[key] = UnderWay(number, line)
-            if key not in listed:  # pieces of a line that come together are told once
+            if key not in listed:  # pieces of one line in a poll are sent as one
                 listed.add(key)
                 lines.append(self._under_way[key])
             self._under_way[key].feed(line)
@@ -260,7 +260,7 @@ class Reader:
         return {"lines": [each.unsent() for each in lines], **until, **({"logs": logs} if logs else {})}
 
     def _about(self, extents: list[LogExtent]) -> dict[str, Any]:
-        """Return how many pods there are and which have no log, where that is news."""
+        """Return how many pods there are and which have no log, if that changed."""
         changes: dict[str, Any] = {}
         followed = self.followed
         state = {each.uid for each in extents}, [*followed.by_uid.values()]
@@ -276,31 +276,31 @@ class Reader:
 
 
 def may(request: StreamRequest) -> None:
-    """Let a reader follow logs only where he may see them."""
+    """Raise Forbidden unless the reader may read these logs."""
     query = LogQuery.read(request.params.get("namespace", ""), request.params.get("job", ""), request.params)
     pods.require(request.actor, query.namespace, query.pod)
 
 
 @live.stream("logs", may=may)
 async def logs(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
-    """Follow logs: their lines in the order of time as they come, or why there are none.
+    """Follow logs: yield their lines in order of time as they come, or why there are none.
 
     Parameters: namespace, job, of (the job's uid), run, pod (a name, `task/NAME` for all pods of a task, `*` for all),
     uid (of a single pod), container (none: all), attempt (none: all that are kept), line (`UID.CONTAINER.ATTEMPT.OFFSET`:
-    begin around it, or `start`) and since (the time of the last line that a reader has who comes back; he gets some lines twice)
-    with open (the lines that had not ended then, as `line` names them, with commas between; they are sent from their beginning).
+    begin around it, or `start`), since (the time of the last line that a reconnecting reader has; some lines are sent twice)
+    and open (the lines that had not ended then, named as by `line`, separated by commas; they are sent from their beginning).
 
     Each message: lines [[log, time, stream, shown, whole, offset, last, keep, states]], until (their last time), logs {log: [pod, uid, container,
     attempt, whether it is the only container, rank of the pod among them]} that are new.
-    Of a line, shown is its text, or a list of runs [text, classes, link] of which the last may be left out; one that goes on is sent
-    again under the same log and stream, with what stands behind the first `keep` of its runs. offset is where the line begins, last where
-    its last piece does, states how often it was overwritten.
-    The first one also: before (bytes that are not shown, null for some that nobody has counted), lost (bytes that were
-    dropped by rotation), cut (not all since `since` is sent), more (later lines are not sent). Where it changes: pods
+    shown is a line's text, or a list of runs [text, classes, link], of which trailing items may be left out; a line that goes on is
+    sent again under the same log and stream, with what follows the first `keep` of its runs. offset is where the line begins, last
+    where its last piece begins, states how often it was overwritten.
+    The first message also has: before (bytes that are not shown, null if not counted), lost (bytes that were dropped by
+    rotation), cut (not all lines since `since` are sent), more (later lines are not sent). When they change: pods
     [followed, all], absent [[reason, [pod]]].
     """
     reader = await database_sync_to_async(Reader)(request.actor, request.params)
-    # Files answer at once. Another cluster may not, and nobody else shall wait in the one thread meanwhile.
+    # Files answer at once. Another cluster may not, and must not block the one thread for others.
     poll = database_sync_to_async(reader.poll, thread_sensitive=backend.nodes.answer_at_once)
     while not reader.is_done:
         message = await poll()

@@ -1,7 +1,7 @@
 """The pods whose logs are read: one pod, all of a task, or all of a run of a job, living or gone.
 
-A log is found by the pod's uid. The uid comes from the browser, so it counts only where the store, the
-change log or the record of a job knows a pod with that uid and name in a namespace whose logs the reader may see.
+A log is found by the pod's uid. The uid comes from the browser, so it is used only if the store, the change
+log or the record of a job has a pod with that uid and name in a namespace whose logs the reader may see.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from jobs.pages.job.detail import Detail
 from kube.errors import ApiError, NotFound
 from kube.resources import JOBS, PODS
 
-EVERY = "*"  # stands for all pods of the run
-TASK = "task/"  # begins the choice of all pods of a task
-_TURN = {"Failed": 0, "Running": 1}  # whose logs help most come first
+EVERY = "*"  # chooses all pods of the run
+TASK = "task/"  # prefix that chooses all pods of a task
+_TURN = {"Failed": 0, "Running": 1}  # the most useful logs come first
 
 
 class Absent(NamedTuple):
-    """Why there is no log, as a sentence, and the names of the pods of which that holds."""
+    """Why there is no log, as a sentence, and the names of the pods without it."""
 
     why: str
     names: list[str]
@@ -55,21 +55,21 @@ class LogQuery(NamedTuple):
 
     @classmethod
     def read(cls, namespace: str, job: str, params: Mapping[str, str]) -> LogQuery:
-        """Read what an address or a subscription asks for."""
+        """Read the query of an address or a subscription."""
         words = {name: params.get(name) or "" for name in ("of", "run", "pod", "uid", "container")}
         return cls(namespace=namespace, job=job, attempt=number(params.get("attempt") or ""), **words)
 
     @property
     def is_together(self) -> bool:
-        """Whether the logs of several pods are asked for."""
+        """Whether the logs of several pods are requested."""
         return self.pod == EVERY or self.pod.startswith(TASK)
 
     def includes(self, pod: Pod) -> bool:
-        """Whether a pod of the run is one of those that are asked for."""
+        """Whether a pod of the run is one of the requested ones."""
         return self.pod in (EVERY, f"{TASK}{pod.task}") if self.is_together else self.pod == pod.metadata.name
 
     def wants(self, extent: LogExtent) -> bool:
-        """Whether a log of such a pod is one of those that are asked for."""
+        """Whether a log of such a pod is one of the requested ones."""
         return self.container in ("", extent.container) and self.attempt in (None, extent.attempt)
 
 
@@ -90,7 +90,7 @@ class LogPod:
 
     @property
     def node(self) -> str:
-        """The name of its node, "" where it has none."""
+        """The name of its node, "" if it has none."""
         return self.pod.spec.node_name
 
     @property
@@ -100,7 +100,7 @@ class LogPod:
 
     @cached_property
     def containers(self) -> list[str]:
-        """The names of its containers, those that run at the start first."""
+        """The names of its containers, init containers first."""
         starting = [each.name for each in self.pod.status.init_container_statuses]
         return [*starting, *(each.name for each in self.pod.spec.containers)]
 
@@ -108,7 +108,7 @@ class LogPod:
         """Say why there is no log."""
         if away := backend.nodes.away(self.node):
             return away
-        if self.is_gone and not self.pod.is_simulated:  # that one never had any
+        if self.is_gone and not self.pod.is_simulated:  # a simulated pod never had a log
             return "The pod is gone, and its log has been removed."
         return backend.nodes.why_no_log(msgspec.to_builtins(self.pod))
 
@@ -119,7 +119,7 @@ def require(actor: Actor, namespace: str, name: str) -> None:
 
 
 def of_job(actor: Actor, query: LogQuery) -> Detail:
-    """Return the job or the deleted one whose logs are asked for, at the run that is asked for."""
+    """Return the living or deleted job whose logs are requested, at the requested run."""
     run = number(query.run) or 0
     if query.of:
         living = store.find(JOBS, namespace=query.namespace, name=query.job, uid=query.of, limit=1)
@@ -129,9 +129,9 @@ def of_job(actor: Actor, query: LogQuery) -> Detail:
 
 
 def chosen(actor: Actor, query: LogQuery, detail: Detail | None = None) -> list[LogPod]:
-    """Return the pods that are asked for, those whose logs help most first; Forbidden or NotFound says why there are none.
+    """Return the requested pods, the most useful logs first; raise Forbidden or NotFound if there are none.
 
-    shown is the job's page, where it has been read already.
+    detail is the job's page, if it has been read already.
     """
     require(actor, query.namespace, query.pod)
     if query.is_together:
@@ -150,7 +150,7 @@ def chosen(actor: Actor, query: LogQuery, detail: Detail | None = None) -> list[
 
 
 def of_run(detail: Detail) -> list[LogPod]:
-    """Return all pods of the run that is shown: the failed ones first, then those that run."""
+    """Return all pods of the displayed run: failed ones first, then running ones."""
     if not detail.shows_living:
         pods = [LogPod(bar.pod, is_gone=True) for bar in detail.recorded_bars]
     else:
@@ -163,9 +163,9 @@ def _turn(pod: Pod) -> int:
 
 
 def _replaced(detail: Detail) -> list[LogPod]:
-    """Return the pods of a living run that are gone, because others of their names were made in their places.
+    """Return the pods of a living run that are gone because others of their names replaced them.
 
-    They are looked for by the names of those that there are, so not of a run of very many.
+    They are found by the names of the existing pods; none are returned if there are too many of those.
     """
     if not detail.shows_living or not detail.reads_all:
         return []
@@ -175,7 +175,7 @@ def _replaced(detail: Detail) -> list[LogPod]:
 
 
 def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:
-    """Return a pod, living or gone, by its name and, where it is given, its uid; NotFound when nothing knows it."""
+    """Return a pod, living or gone, by its name and, if not "", its uid; raise NotFound if it is unknown."""
     living = store.find(PODS, namespace=namespace, name=name, limit=1)
     if living and uid in ("", living[0].uid):
         return LogPod(living[0].read(Pod), is_gone=False)
@@ -189,12 +189,12 @@ def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:
 
 
 def absent(actor: Actor, query: LogQuery, pods: Iterable[LogPod], present: Collection[str]) -> list[Absent]:
-    """Return the pods that have no log by the reason why, given the uids of those that have one."""
+    """Return the pods without a log by the reason why; present are the uids of those with one."""
     lacking = [pod for pod in pods if pod.uid not in present]
     waiting = {pod.uid for pod in lacking if not pod.is_gone and not pod.pod.spec.node_name}
     why = ""
     if waiting:
-        with suppress(ApiError):  # deleted meanwhile, or not his to see
+        with suppress(ApiError):  # deleted meanwhile, or not visible
             why = of_job(actor, query).reasons[0]
     names: dict[str, list[str]] = {}
     for pod in lacking:
@@ -205,9 +205,9 @@ def absent(actor: Actor, query: LogQuery, pods: Iterable[LogPod], present: Colle
 
 
 def interesting(detail: Detail) -> str:
-    """Return whose logs to begin with: the pod that failed, all of a task where several did, else all of the task of one that runs.
+    """Return the choice to begin with: the failed pod, or all of its task if several failed; else all of a running pod's task.
 
-    Of a task of one pod that is the pod.
+    For a task of one pod, that is the pod; "" if there is no pod.
     """
     pods = sorted((bar.pod for bar in detail.bars), key=_turn)
     if not pods:
@@ -219,5 +219,5 @@ def interesting(detail: Detail) -> str:
 
 
 def number(text: str) -> int | None:
-    """Read a number of an address; None for anything else."""
+    """Read a number in an address; None for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

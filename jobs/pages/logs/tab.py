@@ -1,4 +1,4 @@
-"""What the tab of a job's logs shows: whose logs can be chosen, and the end of the chosen ones."""
+"""The tab of a job's logs: the pods to choose from, and the end of the chosen logs."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from jobs.pages.logs.window import Limits, Mark, Window
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
 
-MOST_NAMES = 1000  # of pods that the box offers
+MOST_NAMES = 1000  # of pods offered
 PAGE = Limits(300, 256 * 1024)  # what a page without JavaScript shows at most
 
 
 class Option(NamedTuple):
-    """Whose logs can be chosen: the value for the address, and its words."""
+    """A choice of pods: its value in the address, and its text."""
 
     value: str
     words: str
 
 
 class Row(NamedTuple):
-    """A line as the page shows it without JavaScript, and whether it is the one that the address names."""
+    """A line as the page shows it without JavaScript, and whether the address names it."""
 
     lead: str
     is_marked: bool
     runs: Sequence[Run] = ()
-    overwritten: str = ""  # how links name it, if there was something else in it before
+    overwritten: str = ""  # its name in links, if it was overwritten
 
 
 @dataclass(frozen=True)
 class Tab:
-    """What the tab shows: the options, what is asked for, and the end of the logs or why there is none."""
+    """What the tab shows: the options, the query, and the end of the logs or why there is none."""
 
     options: list[Option]
     query: LogQuery
@@ -67,7 +67,7 @@ class Tab:
 
     @property
     def whose(self) -> str:
-        """Whose logs they are, in words."""
+        """The chosen pods, in words."""
         words = {option.value: option.words for option in self.options}
         return words.get(self.query.pod, self.query.pod)
 
@@ -85,7 +85,7 @@ class Tab:
 
 
 def show(actor: Actor, detail: Detail, params: Mapping[str, str]) -> Tab:
-    """Return what the tab shows; without a choice the logs that help most."""
+    """Return what the tab shows; without a choice, the most useful logs."""
     address = {**params, "of": detail.stored.uid, "run": str(detail.run or "")}
     query = LogQuery.read(detail.stored.namespace, detail.stored.name, address)
     listed = options(detail)
@@ -115,7 +115,7 @@ def _tab(actor: Actor, detail: Detail, query: LogQuery, listed: list[Option], li
     rows = _rows(chosen, end, line, together=query.is_together)
     notes = []
     for why, names in pods.absent(actor, query, chosen[:MOST_PODS], {each.uid for each in extents}):
-        # Pods are named where others have a log.
+        # Name the pods only if others have a log.
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
         notes.append(why if len(names) == len(chosen) else f"{', '.join(names[:3])}{more}: {why}")
     if end.before != 0 or end.has_more:
@@ -157,7 +157,7 @@ def _rows(chosen: Sequence[LogPod], end: Window, line: str, *, together: bool) -
 
 
 def options(detail: Detail) -> list[Option]:
-    """Return whose logs can be chosen: all of the run, all of a task, and each pod."""
+    """Return the choices: all pods of the run, all of a task, and each pod."""
     tasks = {name: progress.total for name, progress in detail.tasks if progress.total and detail.total}
     together = [
         Option(f"{TASK}{task}", f"task {task} · all {count:,} pods") for task, count in tasks.items() if count > 1
@@ -169,12 +169,12 @@ def options(detail: Detail) -> list[Option]:
 
 
 def options_html(detail: Detail) -> str:
-    """Return the options as a part of the page with the uids of the pods, and what to begin with."""
+    """Return the part of the page with the options, the pods' uids, and the initial choice."""
     choices = {"options": options(detail), "uids": dict(list(_uids(detail).items())[:MOST_NAMES])}
     context = {"known": json.dumps(choices, separators=(",", ":")), "first": pods.interesting(detail)}
     return render_to_string("jobs/_log_pods.html", context)
 
 
 def _uids(detail: Detail) -> dict[str, str]:
-    """Return the uids of the run's pods by their names; of several pods of a name the last."""
+    """Return the uids of the run's pods by name; of several pods of one name, the last."""
     return {bar.pod.metadata.name: bar.pod.metadata.uid for bar in detail.bars}

@@ -1,6 +1,6 @@
-"""The lines with which a reader of logs begins: the last ones of all, or those around one of them.
+"""The lines with which a reader of logs begins: the last ones of all, the first, or those around one line.
 
-`nodes` is always what answers for the nodes in the reader's name (`Backend.nodes_for`).
+`nodes` always queries the nodes on the reader's behalf (`Backend.nodes_for`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STEP_BYTES = 32 * 1024
 
 
 class Limits(NamedTuple):
-    """How much is shown at first: so many lines, of so many bytes."""
+    """How much is shown at first: at most so many lines and bytes."""
 
     lines: int
     size: int
@@ -31,10 +31,10 @@ class Limits(NamedTuple):
 class Window:
     """A stretch of many logs together.
 
-    `offsets` says where reading goes on in each log. `before` is how many bytes of the logs are kept that come earlier
-    and are not shown, None when there are some and nobody knows how many. `lost` is how many were dropped by rotation.
-    `is_cut` says that lines which were asked for by their time are among those before, `has_more` that lines follow
-    which a limit left out.
+    `offsets` is where reading continues in each log. `before` is how many earlier bytes of the logs are kept and not
+    shown, None if there are some but their number is unknown. `lost` is how many bytes were dropped by rotation.
+    `is_cut` says that a limit left out earlier lines that were requested by `since`, `has_more` that it left out
+    later lines.
     """
 
     entries: list[Entry[Line]]
@@ -53,7 +53,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Mark | None:
-        """Read `UID.CONTAINER.ATTEMPT.OFFSET`; None for an empty text, BadRequest for anything else."""
+        """Read `UID.CONTAINER.ATTEMPT.OFFSET`; None for "", raise BadRequest for anything else."""
         if not text:
             return None
         parts = text.rsplit(".", 3)
@@ -63,12 +63,12 @@ class Mark(NamedTuple):
 
 
 def log_of(extent: LogExtent) -> Log:
-    """Return whose extent it is."""
+    """Return the log of an extent."""
     return Log(extent.uid, extent.container, extent.attempt)
 
 
 def tail(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits, since: str = "") -> Window:
-    """Return the last lines of logs together, none of them from before the time `since`."""
+    """Return the last lines of logs together, none of them before the time `since`."""
     offsets = {log_of(each): each.end for each in extents}
     backwards = []
     for attempts in _by_container(extents):
@@ -88,7 +88,7 @@ def tail(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits, since: str 
 
 
 def around(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, limits: Limits) -> Window | None:
-    """Return the lines around one of them, half before and half behind it; None when that line is not kept."""
+    """Return the lines around a marked one, half before and half after it; None if that is not kept."""
     if mark.log not in map(log_of, extents):
         return None
     try:
@@ -101,20 +101,20 @@ def around(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, limits: Limit
     half = Limits(limits.lines // 2, limits.size // 2)
     backwards = [_read_back(nodes, attempts, starts) for attempts in _by_container(extents)]
     earlier = merge.newest(backwards, lines=half.lines, size=half.size)
-    # Of many lines of one moment, that one comes first.
+    # Of several lines of the same time, the marked one comes first.
     ours_first = sorted(extents, key=lambda each: log_of(each)[:2] != mark.log[:2])
     return _onwards(nodes, ours_first, starts, earlier, half)
 
 
 def head(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits) -> Window:
-    """Return the first lines of logs together that are kept."""
+    """Return the first kept lines of logs together."""
     return _onwards(nodes, extents, {log_of(each): each.first for each in extents}, Newest([], is_cut=False), limits)
 
 
 def _onwards(
     nodes: Nodes, extents: Sequence[LogExtent], starts: dict[Log, int], earlier: Newest[Line], limits: Limits
 ) -> Window:
-    """Return a window of earlier lines and of those from where each log starts."""
+    """Return a window of earlier lines and of those from `starts` on."""
     offsets = dict(starts)
     forwards = [_forwards(nodes, attempts, offsets) for attempts in _by_container(extents)]
     later, has_more = _first_of(forwards, limits)
@@ -140,7 +140,7 @@ def _last(nodes: Nodes, log: Log, before: int | None) -> LogChunk | None:
 
 
 def _backwards(nodes: Nodes, attempts: Sequence[LogExtent], chunk: LogChunk | None) -> Iterator[Entry[Line]]:
-    """Yield a container's lines from the newest on; chunk is the end of the last attempt's log."""
+    """Yield a container's lines, newest first; chunk is the end of the last attempt's log."""
     *earlier, last = attempts
     yield from _back_from(nodes, log_of(last), chunk)
     for extent in reversed(earlier):
@@ -161,7 +161,7 @@ def _back_from(nodes: Nodes, log: Log, chunk: LogChunk | None) -> Iterator[Entry
 
 
 def _forwards(nodes: Nodes, attempts: Sequence[LogExtent], offsets: dict[Log, int]) -> Iterator[Entry[Line]]:
-    """Yield a container's lines from the offsets of its attempts on, which are moved to where reading has come."""
+    """Yield a container's lines from the offsets of its attempts on, and advance the offsets."""
     for extent in attempts:
         log = log_of(extent)
         try:
@@ -174,7 +174,7 @@ def _forwards(nodes: Nodes, attempts: Sequence[LogExtent], offsets: dict[Log, in
 
 
 def _first_of(sequences: Sequence[Iterator[Entry[Line]]], limits: Limits) -> tuple[list[Entry[Line]], bool]:
-    """Return the first entries of all, and whether there are more."""
+    """Return the first entries of all sequences, and whether there are more."""
     entries: list[Entry[Line]] = []
     number, size = 0, limits.size
     for entry in merge.oldest_first(sequences):
@@ -203,7 +203,7 @@ def _starts(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, time: str) -
 def _before(
     nodes: Nodes, extents: Sequence[LogExtent], entries: Sequence[Entry[Line]], offsets: dict[Log, int], *, is_cut: bool
 ) -> int | None:
-    """Return how many bytes of the logs are kept before the first of their entries; None for some, when that is not known."""
+    """Return how many bytes of the logs are kept before their first entries; None if there are some, but not how many."""
     if not nodes.offsets_are_bytes:
         return None if is_cut else 0
     first: dict[Log, int] = {}

@@ -1,1 +1,1 @@
-"""The pages of operations: which jobs are chosen, what is asked before it begins, and what has become of each job."""
+"""The pages of operations: which jobs are chosen, the confirmation, and the result of each job."""

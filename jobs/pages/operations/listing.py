@@ -1,7 +1,7 @@
-"""Bulk operations: what one would do, how far it is, the result of each of its jobs, those before, and what tables offer.
+"""Bulk operations: the forecast, progress and results of one, the list of them, and the actions that tables offer.
 
-Who may list the jobs of a namespace may see what was asked of them. So two readers with the same rights see the same,
-whoever asked.
+Whoever may list the jobs of a namespace may see operations on them. So readers with the same rights see the same,
+whoever began an operation.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from kube.errors import NotFound
 from kube.resources import JOBS
 
 MOST_DIGITS = 18  # of a number in an address
-HIGHEST = 2**63 - 1  # that a database can be asked for
-AGAIN_MS = 1000  # until the page of an operation that runs is drawn anew
+HIGHEST = 2**63 - 1  # that a database can look up
+AGAIN_MS = 1000  # until the page of a running operation is refreshed
 RESULTS = tuple(str(result) for result in Result)
 SPEC = Spec(
     name="jobs:operation",
@@ -71,7 +71,7 @@ EMPTY = {
 
 
 class Forecast(NamedTuple):
-    """What an operation would do now: its extent, and how many of its jobs it does not touch for which reason."""
+    """What an operation would do now: its extent, and how many jobs it would leave alone, by reason."""
 
     extent: Extent
     skipped: int = 0
@@ -88,7 +88,7 @@ class OperationView:
 
     @classmethod
     def of(cls, actor: Actor, number: int) -> OperationView:
-        """Read an operation; NotFound when there is none, or none of its jobs is for the actor to see."""
+        """Read an operation; raise NotFound if there is none, or the actor may see none of its jobs."""
         operation = Operation.objects.filter(pk=min(number, HIGHEST), is_bulk=True).first()
         if operation is not None:
             visible = access.namespaces(actor, JOBS)
@@ -128,7 +128,7 @@ class OperationView:
         return total
 
     def table(self, view: TableView) -> Table:
-        """Return a page of the items, and above them how far the operation is; it is drawn anew while that runs."""
+        """Return a page of the items, and the progress above them; it is refreshed while the operation runs."""
         items = self.items.filter(name__icontains=view.q) if view.q else self.items
         counts = dict(items.values_list("result").annotate(number=Count("pk")).order_by())
         wanted = view.get("result")
@@ -153,7 +153,7 @@ class OperationView:
         )
 
     def head(self) -> str:
-        """Return how far the operation is."""
+        """Return the progress as HTML."""
         settled = sum(number for result, number in self.counts.items() if result not in OPEN)
         context = {
             "operation": self.operation,
@@ -169,7 +169,7 @@ class OperationView:
 
 
 def table(actor: Actor, view: TableView) -> Table:
-    """Return a page of the bulk operations that the actor began; of everybody's for who may read the whole audit."""
+    """Return a page of the actor's bulk operations; of everybody's if the actor may read the whole audit."""
     operations = Operation.objects.filter(is_bulk=True).exclude(confirmed=0)
     if not access.allowed(actor, "list", "audit", access.EVERYWHERE):
         operations = operations.filter(actor=actor.name)
@@ -186,7 +186,7 @@ def _row(operation: Operation) -> str:
 
 @live.topic(SPEC.name)
 def operation(request: TopicRequest) -> Parts:
-    """How far a bulk operation is, and the results of its jobs."""
+    """The progress of a bulk operation, and its jobs' results."""
     number = request.params.get("number", "")
     if not number.isascii() or not number.isdigit() or len(number) > MOST_DIGITS:
         raise NotFound(f"There is no bulk operation {number[:40]}.")
@@ -195,7 +195,7 @@ def operation(request: TopicRequest) -> Parts:
 
 @offers.source(JOBS.id)
 def offer(actor: Actor) -> Bulk | None:
-    """Return the actions that the actor may do with many jobs."""
+    """Return the bulk actions that the actor may take; None if none."""
     choices = [Choice(action.name, action.label) for action in allowed_actions.in_bulk(actor)]
     address = reverse("jobs:operations")
     return Bulk(address, choices, address) if choices else None

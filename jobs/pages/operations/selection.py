@@ -18,11 +18,11 @@ TICKED, ALL = "ticked", "all"
 
 
 def read(actor: Actor, form: QueryDict) -> Selection:
-    """Return the jobs that a form speaks of, as far as the actor may list them; BadRequest says why there are none."""
+    """Return the jobs that a form selects and the actor may list; raise BadRequest if there are none or too many."""
     if form.get("which") == ALL:
         view = listing.SPEC.read(form)
         if view.notes:
-            # A filter that is left out would make it more jobs than were meant.
+            # Ignoring a filter would select more jobs than were meant.
             raise BadRequest(f"The filters could not be read, so nothing was chosen. {' '.join(view.notes)}")
         keys = _matching(actor, view)
         filters = view.filters_text()

@@ -23,7 +23,7 @@ from kube.errors import ApiError, BadRequest, Forbidden
 @login_required
 @explained
 def operations(request: HttpRequest) -> HttpResponse:
-    """List bulk operations; a POST prepares one, which is shown before anything is done."""
+    """List bulk operations; a POST drafts one and shows it before anything is done."""
     actor = access.of(request)
     if request.method != "POST":
         table = listing.table(actor, listing.ALL_SPEC.read(request.GET))
@@ -46,7 +46,7 @@ def operations(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def operation(request: HttpRequest, number: int) -> HttpResponse:
-    """Show what an operation would do, or how far it is."""
+    """Show what an operation would do, or its progress."""
     actor = access.of(request)
     with store.reading():
         view = OperationView.of(actor, number)
@@ -58,7 +58,7 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
                 "effect": actions.effect(view.action, forecast.extent, single.retention()),
             }
             return render(request, "jobs/operations/confirm.html", context)
-        # Results are not in the log: no revision says how far a page is, so its socket brings it up to date whole.
+        # Results are not in the log: no revision dates the page, so its socket sends it again as a whole.
         table = view.table(listing.SPEC.read(request.GET))
     context["may_stop"] = _may_stop(request, view)
     return responses.listing(request, "jobs/operations/detail.html", table, **context)
@@ -68,7 +68,7 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
 @login_required
 @explained
 def confirm(request: HttpRequest, number: int) -> HttpResponse:
-    """Let an operation begin; doing it twice is doing it once."""
+    """Begin an operation; a second confirmation has no effect."""
     view = OperationView.of(access.of(request), number)
     if view.operation.actor != request.user.get_username():
         raise Forbidden(f"Only {view.operation.actor}, who prepared this operation, can confirm it.")
@@ -81,7 +81,7 @@ def confirm(request: HttpRequest, number: int) -> HttpResponse:
 @login_required
 @explained
 def stop(request: HttpRequest, number: int) -> HttpResponse:
-    """Ask no further jobs of an operation."""
+    """Stop an operation before its remaining jobs."""
     view = OperationView.of(access.of(request), number)
     if not _may_stop(request, view):
         raise Forbidden(f"Only {view.operation.actor}, who began it, or an operator can stop this operation.")

@@ -1,4 +1,4 @@
-"""The form of a template's parameters, the job that comes of it in the editor, and templates that people keep."""
+"""The form of a template's parameters, the resulting job in the editor, and saving new templates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PREFIX = "value-"  # of the form's fields, so that a parameter may have any name
 
 @dataclass(frozen=True, slots=True)
 class TemplateForm:
-    """A template whose values are asked for; namespace is that of its jobs, sweep the page that makes many of them."""
+    """A template that asks for values; namespace is that of its jobs, sweep the URL to make many of them."""
 
     title: str
     text: str
@@ -62,7 +62,7 @@ def template_form(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @explained
 def stored_form(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    """Ask for the values of a template that somebody keeps; with them, open the editor with the job."""
+    """Ask for the values of a saved template; with them, open the editor with the job."""
     _home(request)
     declared = declaration.of_stored(objects.read(access.of(request), JOB_TEMPLATES, namespace, name).object)
     text = f"A template with parameters that is kept in {namespace}."
@@ -71,7 +71,7 @@ def stored_form(request: HttpRequest, namespace: str, name: str) -> HttpResponse
 
 
 def _home(request: HttpRequest) -> str:
-    """Return the namespace that the reader's new jobs begin in; Forbidden where there is none."""
+    """Return the namespace for the reader's new jobs; raise Forbidden if there is none."""
     home = allowed_actions.home(access.of(request))
     if home is None:
         raise allowed_actions.nowhere("To submit jobs")
@@ -79,7 +79,7 @@ def _home(request: HttpRequest) -> str:
 
 
 def _ask(request: HttpRequest, form: TemplateForm) -> HttpResponse:
-    """Show the form with the defaults, with what is wrong, or the editor with the job that comes of it."""
+    """Show the form with the defaults or with errors, or the editor with the resulting job."""
     if not any(key.startswith(PREFIX) for key in request.GET):
         return _form(request, form, {each.name: each.default for each in form.parameters}, {})
     values = {each.name: request.GET.get(f"{PREFIX}{each.name}", "") for each in form.parameters}
@@ -107,7 +107,7 @@ def _form(
 @require_http_methods(["GET", "HEAD", "POST"])
 @explained
 def template_new(request: HttpRequest) -> HttpResponse:
-    """Keep a YAML with placeholders as a JobTemplate; POST looks at it again or keeps it, as its field `do` says."""
+    """Save a YAML with placeholders as a JobTemplate; POST checks it, and saves it if its field `do` is `save`."""
     if not request.user.is_authenticated:
         return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
     home = allowed_actions.home(access.of(request), JOB_TEMPLATES)

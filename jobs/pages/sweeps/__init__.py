@@ -1,1 +1,1 @@
-"""The pages of sweeps: values to fill in, what would be made of them, and the outcomes side by side."""
+"""The pages of sweeps: values to fill in, a preview of the jobs, and the outcomes side by side."""

@@ -1,4 +1,4 @@
-"""The grid of a sweep's outcomes as HTML, put together by hand: a template for each of 10,000 cells would take a second."""
+"""The grid of a sweep's outcomes as HTML, built from strings: templates for 10,000 cells would take a second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.safestring import mark_safe
 from dashboard.parts import phases
 from jobs.sweeps.outcomes import Grid, Outcomes
 
-# One character for each phase, where its word has no room; the word is the cell's name all the same.
+# One character for each phase, if its word does not fit; the word is still the cell's label.
 GLYPHS = {
     "Pending": "·",
     "Running": "▸",
@@ -30,10 +30,10 @@ MOST_WORDS = 8  # columns of a grid whose cells have room for the word
 
 
 def rows(grid: Grid, outcomes: Outcomes, namespace: str, phase: str = "") -> dict[str, str]:
-    """Return each row of a grid by its id; cells of other phases than the one asked for are pale."""
+    """Return each row of a grid by its id; cells of other phases than `phase` (if not "") are pale."""
     jobs = reverse("jobs:list") + quote(namespace) + "/"
     wide = len(grid.columns) <= MOST_WORDS
-    templates = {}  # word → what stands before and behind the address and the name of a job
+    templates = {}  # phase → the HTML before and after the URL and the name of a job
     for word in set(outcomes.phases):
         hue, label = phases.appearance(word).hue, escape(word)
         pale = "" if phase in ("", word) else " data-pale"

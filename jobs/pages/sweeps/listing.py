@@ -53,12 +53,12 @@ EMPTY = {
     "text": "A sweep is one job's YAML with placeholders, and a table of values that makes many jobs of it.",
 }
 DETAIL = "sweeps:detail"  # the topic of one sweep's outcomes
-VALUE = "value-"  # how the filter by a placeholder's value begins
+VALUE = "value-"  # prefix of the filter by a placeholder's value
 MOST_CHOICES = 100  # values that a filter offers
 
 
 class _Holder(View):
-    """As much of a sweep's ConfigMap as its row shows: its data may be large."""
+    """What a row needs of a sweep's ConfigMap, without its data, which may be large."""
 
     metadata: Metadata = Metadata()
 
@@ -117,7 +117,7 @@ def _row(stored: Stored, counted: Mapping[str, int]) -> str:
 
 
 def read(actor: Actor, namespace: str, name: str) -> tuple[Stored, Record]:
-    """Return a sweep's ConfigMap and what it records; Forbidden or NotFound says why there is nothing to show."""
+    """Return a sweep's ConfigMap and its record; raise Forbidden or NotFound if there is none to show."""
     for resource in (CONFIGMAPS, JOBS):
         access.require(actor, "get", resource, namespace, name)
     stored = store.get(CONFIGMAPS, namespace, record.holder_of(name))
@@ -129,12 +129,12 @@ def read(actor: Actor, namespace: str, name: str) -> tuple[Stored, Record]:
 
 @lru_cache(maxsize=8)
 def _read(body: bytes) -> Record | None:
-    """Read a record once for the many times that its page is rendered: its data never changes."""
+    """Read a record once for many renderings of its page: its data never changes."""
     return record.read(decode(body))
 
 
 def head(actor: Actor, stored: Stored, sweep: Record) -> dict[str, str]:
-    """Return what stands above the outcomes, by the ids of its parts: what may be done with the sweep, and its facts."""
+    """Return the parts above the outcomes by their ids: the buttons and the facts of the sweep."""
     holder = stored.read(_Holder)
     owner = holder.metadata.annotations.get(CREATOR_ANNOTATION, "")
     context = {
@@ -148,14 +148,14 @@ def head(actor: Actor, stored: Stored, sweep: Record) -> dict[str, str]:
 
 
 def outcomes_of(stored: Stored, sweep: Record, params: Mapping[str, str]) -> tuple[Table, Grid | None]:
-    """Return the jobs of a sweep that a query asks for as a table and, where two of their values differ, as a grid."""
+    """Return the requested jobs of a sweep as a table and, if `outcomes.grid` makes one, as a grid."""
     view = _spec(sweep).read(params)
     results = Outcomes.of(sweep, store.phases(JOBS, namespace=stored.namespace, owner=stored.uid))
     wanted = {name: value for name in sweep.values.names if (value := view.get(f"{VALUE}{name}"))}
     matching = results.chosen(wanted, view.q)
     phase = view.get("phase")
     rows = [row for row in matching if phase in ("", results.phases[row])]
-    # The grid keeps its form whichever phase is asked for.
+    # The grid keeps its form whichever phase is chosen.
     laid_out = outcomes.grid(sweep, matching)
     page = paging.Page(view.page, view.per, len(rows))
     if laid_out is not None:
@@ -223,7 +223,7 @@ def sweep_outcomes(request: TopicRequest) -> Parts:
 
 @live.topic("sweeps:head")
 def sweep_head(request: TopicRequest) -> Parts:
-    """What may be done with a sweep, and its facts; or that it was deleted while somebody looked at it."""
+    """The buttons and the facts of a sweep, or that it was deleted meanwhile."""
     namespace, name = _key(request)
     try:
         parts = head(request.actor, *read(request.actor, namespace, name))

@@ -1,4 +1,4 @@
-"""Looking at a sweep before it is made, and making it once."""
+"""Previewing a sweep, and making it once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kube.errors import AlreadyExists, ApiError, Invalid
 from kube.resources import CONFIGMAPS, JOBS
 from kube.yaml.problem import YamlError
 
-MOST_REVIEWED = 20  # jobs that are judged while somebody types; submitting judges all
+MOST_REVIEWED = 20  # jobs that are checked while somebody types; submitting checks all
 MAX_PREVIEWS = 3  # jobs whose YAML is shown
 MOST_REFUSALS = 20
 
@@ -37,10 +37,10 @@ class JobPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would become of a draft: the verdict in words, what is wrong, what is to know, and its first jobs.
+    """The result of checking a draft: the verdict in words, errors, notes, and its first jobs.
 
-    names are the placeholders, as far as the YAML could be read. causes are of
-    the YAML, at its lines; problems of the values, each naming its row.
+    names are the placeholders, () if the YAML cannot be read. causes are errors
+    of the YAML, at its lines; problems those of the values, each naming its row.
     """
 
     verdict: str
@@ -71,7 +71,7 @@ def preview(actor: Actor, draft: Draft) -> Preview:
 def submit(actor: Actor, draft: Draft) -> Stored:
     """Make the sweep of a draft and return the ConfigMap that records it; the same token twice makes one.
 
-    YamlError, ValuesError and ApiError (OwnedRefused for its jobs) say why there is none.
+    Raise YamlError, ValuesError or ApiError (OwnedRefused for its jobs) if it cannot be made.
     """
     template = placeholders.read(draft.text)
     planned = plan(template, draft.values(template.names))
@@ -111,7 +111,7 @@ def refused(preview: Preview, error: ApiError) -> Preview:
 
 
 def _reviewed(actor: Actor, planned: Plan, text: str) -> Preview:
-    """Judge the first jobs of a sweep as if they were submitted, and rehearse of these as many as have few pods together."""
+    """Check the first jobs of a sweep as if they were submitted, and rehearse them up to about MOST_PODS pods."""
     causes, notes, hopeless = _Judged(), _Judged(), _Judged()
     pods = 0
     for index in range(min(len(planned.jobs), MOST_REVIEWED)):
@@ -153,14 +153,14 @@ def _reviewed(actor: Actor, planned: Plan, text: str) -> Preview:
 
 
 def _holder_problems(actor: Actor, planned: Plan, text: str) -> Iterator[str]:
-    """Yield what is wrong with the record of a sweep: its name is taken, or its values are too much for one object."""
+    """Yield what is wrong with the record of a sweep: its name is taken, or its values are too large for one object."""
     if _existing(planned) is not None:
         yield f"There is a sweep {planned.name} in {planned.namespace} already; change metadata.name, or delete the other."
         return
     for cause in api.review(actor, CONFIGMAPS, record.write(planned, text)).causes:
         if cause.reason == "RequestEntityTooLarge":
             yield "The values are too long to be kept in one object of 1 MiB; make several sweeps, or shorter values."
-        elif cause.field != "metadata.namespace":  # which is told of the jobs
+        elif cause.field != "metadata.namespace":  # reported for the jobs
             yield f"The record of the sweep: {cause}"
 
 

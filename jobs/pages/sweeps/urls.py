@@ -7,7 +7,7 @@ from django.urls import path
 from jobs.pages.sweeps import views
 
 app_name = "sweeps"
-# No namespace is called "-": the word stands where one would.
+# No namespace can be named "-".
 urlpatterns = [
     path("", views.sweep_list, name="list"),
     path("-/new/", views.sweep_new, name="new"),

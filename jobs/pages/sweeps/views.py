@@ -45,9 +45,9 @@ def sweep_list(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @explained
 def sweep_new(request: HttpRequest) -> HttpResponse:
-    """Write a sweep; POST looks at it again, offers more rows of values or makes it, as its field `do` says."""
+    """Write a sweep; POST checks it, offers more rows of values or makes it, as its field `do` says."""
     if not request.user.is_authenticated:
-        # The way over the login page would lose what was written.
+        # The redirect to the login page would lose the text.
         return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
     home = allowed_actions.home(access.of(request))
     if home is None:
@@ -72,7 +72,7 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
 
 
 def _start(request: HttpRequest, home: str) -> Draft:
-    """Return the draft that the page begins with: a template, another sweep's, or the sample, in the namespace home."""
+    """Return the page's initial draft: a template, another sweep's, or the sample, in the namespace home."""
     if template := BUILTINS.get(request.GET.get("template", "")):
         return samples.at(home, Draft(text=template.yaml, grid=_choices(template.defaults)))
     if key := request.GET.get("kept", ""):
@@ -95,7 +95,7 @@ def _form(
 ) -> HttpResponse:
     draft = draft if draft.token else replace(draft, token=secrets.token_hex(8))
     preview = submission.preview(access.of(request), draft) if preview is None else preview
-    # While the YAML cannot be read, the fields stay; what a placeholder had that is gone for now is kept unseen.
+    # While the YAML cannot be read, the fields stay; values of placeholders that are gone are kept hidden.
     names = preview.names or tuple(dict.fromkeys(name for name, _, _ in draft.fields()))
     context = {
         "draft": draft,
