@@ -7,7 +7,7 @@ happened, so that nothing comes back that is gone.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Unpack
 
 from django.db import transaction as database
@@ -33,7 +33,8 @@ def delete(actor: Actor, resource: Resource, namespace: str, name: str, **how: U
     """Delete an object, the one that the mirror shows; return its last state, or the one in which it waits to go."""
     target, is_dry = {"metadata": {"namespace": namespace, "name": name}}, how.get("dry_run", False)
     with audit_trail.following(actor, "delete", resource, target, quiet=is_dry) as step:
-        old = _deletable(actor, resource, (namespace, name), ClusterView())
+        key = (namespace if resource.namespaced else "", name)
+        old = _deletable(actor, resource, key, store.by_keys(resource, ["/".join(key)]), ClusterView())
         how["uid"] = how.get("uid") or old.uid
         answer = server.calls(actor).delete(resource, old.namespace, name, **how)
         stored = old if is_dry else _outcomes(resource, [(old, answer)])[0]
@@ -52,9 +53,8 @@ def delete_many(
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
     """Delete objects, a few at a time; return the outcome of each, in the order given."""
-    view = ClusterView()
-    view.fetch(resource, keys)
-    olds = [bulk.attempt(_deletable, actor, resource, key, view) for key in keys]
+    view, stored = ClusterView(), store.by_keys(resource, [f"{namespace}/{name}" for namespace, name in keys])
+    olds = [bulk.attempt(_deletable, actor, resource, key, stored, view) for key in keys]
     api = server.calls(actor)
 
     def ask(item: tuple[Stored, str]) -> Object:
@@ -78,9 +78,13 @@ def delete_many(
     return outcomes
 
 
-def _deletable(actor: Actor, resource: Resource, key: tuple[str, str], view: ClusterView) -> Stored:
-    namespace, name = key
-    old = transaction.stored(actor, "delete", resource, namespace, name)
+def _deletable(
+    actor: Actor, resource: Resource, key: tuple[str, str], stored: Mapping[str, Stored], view: ClusterView
+) -> Stored:
+    """Return the object of a key, of those that are stored; raise an ApiError where the actor may not delete it."""
+    old = stored.get("/".join(key))
+    if old is None:
+        transaction.missing(actor, "delete", resource, *key)
     rights.check_delete(actor, "delete", resource, old.object, view)
     return old
 

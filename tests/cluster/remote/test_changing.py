@@ -7,12 +7,12 @@ from cluster.access import authorizer
 from cluster.backend import OwnedRefused
 from cluster.models import AuditEntry
 from cluster.remote import recorder
-from cluster.remote.door import calls, changing, creation, preview, server
+from cluster.remote.door import calls, changing, creation, deletion, preview, server
 from cluster.remote.mirroring import ways
 from cluster.remote.mirroring.reflection import KindStatus, Phase, Step, Update
 from cluster.store import store
 from cluster.writes import Mirror
-from kube.errors import AlreadyExists, Conflict, Forbidden, InternalError
+from kube.errors import AlreadyExists, Conflict, Forbidden, InternalError, NotFound
 from kube.resources import CONFIGMAPS, JOB_FLOWS, JOBS
 from tests.blocks import blocks
 from tests.cluster.objects import of_values
@@ -128,3 +128,22 @@ def test_what_the_cluster_refuses_nobody_may(monkeypatch):
         assert not access.allowed(actor, "create", JOBS, "default", owner=actor.name)
         with pytest.raises(Forbidden, match="These pages only show the cluster dev"):
             access.require(actor, "create", JOBS, "default")
+
+
+def test_deleting_many_reads_the_mirror_as_often_as_deleting_one(api, django_assert_max_num_queries):
+    names = [f"many-{number}" for number in range(20)]
+    for name in names:
+        obj = config("9", "one of many", uid=f"uid-{name}")
+        obj["metadata"]["name"] = name
+        store.write(Mirror(CONFIGMAPS, obj))
+        api.put(PATH[:-1] + name, {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}})
+
+    def delete(*chosen):
+        return deletion.delete_many(access.SYSTEM, CONFIGMAPS, [("d", name) for name in chosen], dry_run=True)
+
+    with django_assert_max_num_queries(10) as one:
+        delete("a")
+    with django_assert_max_num_queries(len(one)):
+        outcomes = delete(*names, "never")
+    assert [each.name for each in outcomes[:-1]] == names
+    assert isinstance(outcomes[-1], NotFound)
