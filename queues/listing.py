@@ -15,7 +15,7 @@ from cluster.runtime import registry
 from cluster.store import Stored, store
 from dashboard import cluster_usage, live, reserved_room
 from dashboard.cluster_usage import ROOT, Picture, QueueFacts
-from dashboard.parts import bulk, paging, phases, scope, usage_bar, visibility
+from dashboard.parts import bulk, paging, phases, pod_group_reasons, scope, usage_bar, visibility
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from dashboard.queue_room import WAITING, jobs_by_queue
@@ -23,6 +23,7 @@ from kube import amounts
 from kube.amounts import Amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
+from kube.kinds.meta import Condition
 from kube.kinds.scheduling import QueueAffinity
 from kube.resources import JOBS, NODES, PODS, QUEUES
 from kube.usage import queue_named
@@ -272,12 +273,16 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(chosen, 0) if chosen else sum(counts.values()))
         jobs = store.find(JOBS, phase=phase, order=view.order, **page.span, **filters)
+        reasons = pod_group_reasons.of(jobs)
     whose = "" if visibility.of(visible) is visibility.Visibility.ALL else " of your namespaces"
     # A bulk operation's filter names one queue.
     offer = bulk.offered(JOBS.id, actor) if len(queues) == 1 else None
     return Table(
         view=view,
-        rows={f"job-{each.uid}": _job_row(each, name, selectable=offer is not None) for each in jobs},
+        rows={
+            f"job-{each.uid}": _job_row(each, name, reasons.get(each.uid), selectable=offer is not None)
+            for each in jobs
+        },
         page=page,
         watches=[live.Watch(QUEUES.id), *scope.watches(JOBS.id, "", visible)],
         counts=counts,
@@ -294,13 +299,15 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
     )
 
 
-def _job_row(stored: Stored, name: str, *, selectable: bool) -> str:
-    """Return the row of a job on the page of the queue with this name."""
+def _job_row(stored: Stored, name: str, reason: Condition | None, *, selectable: bool) -> str:
+    """Return the row of a job on the page of the queue with this name. reason: why it waits if its status does not say it."""
     job = stored.read(Job)
+    state = job.status.state
     context = {
         "stored": stored,
         "id": f"job-{stored.uid}",
-        "state": job.status.state,
+        "phase": state.phase,
+        "why": state.message or (reason.message if reason else "") or state.reason,
         "below": queue if (queue := queue_named(job.spec.queue)) != name else "",
         "selectable": selectable,
     }

@@ -11,17 +11,18 @@ from django.utils.http import urlencode
 from cluster import access, clock
 from cluster.access import Actor
 from cluster.api import backend
-from cluster.runtime import idle_room
+from cluster.runtime import idle_room, registry
 from cluster.store import Stored, store
 from dashboard import cluster_usage, live, reserved_room
 from dashboard.cluster_usage import Picture
 from dashboard.live import Parts, TopicRequest
 from dashboard.pages import nodes as nodes_page
 from dashboard.pages import offers
-from dashboard.parts import not_run, phases, scope, svg, usage_bar, visibility
+from dashboard.parts import not_run, phases, pod_group_reasons, scope, svg, usage_bar, visibility
 from kube import pod_health
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
+from kube.kinds.meta import Condition
 from kube.kinds.scheduling import PodGroupStatus
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 from kube.usage import queue_named
@@ -278,22 +279,32 @@ def _waits(*sorts: Iterable[Stored], is_least: bool) -> list[Trouble]:
     `is_least` says that more jobs wait than these.
     """
     troubles: dict[tuple[str, ...], Trouble] = {}
-    for jobs in sorts:
-        most = len(troubles) + MOST
+    for jobs in map(list, sorts):
+        most, conditions = len(troubles) + MOST, pod_group_reasons.of(jobs)
         for stored in sorted(jobs, key=lambda each: (each.created, each.name)):
-            job = stored.read(_Job)
+            job, condition = stored.read(_Job), conditions.get(stored.uid, Condition())
             state = job.status.state
-            sentence = state.message or "No controller has looked at it yet. Is the worker running?"
-            cause = job.status.waiting_reason or state.reason
+            sentence = state.message or condition.message or _unexplained(state.phase)
+            searched = job.status.waiting_reason or state.reason
+            cause = searched or condition.reason
             key = (stored.namespace, queue_named(job.spec.queue), cause or sentence)
             if (first := troubles.get(key)) is not None:
-                alike = Alike("Pending", queue_named(job.spec.queue), None, cause, stored.namespace, is_least)
-                troubles[key] = first._replace(more=first.more + 1, alike=alike if cause else None)
+                alike = Alike("Pending", queue_named(job.spec.queue), None, searched, stored.namespace, is_least)
+                troubles[key] = first._replace(more=first.more + 1, alike=alike if searched else None)
             elif len(troubles) < most:
                 troubles[key] = Trouble(
                     "Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created
                 )
     return list(troubles.values())
+
+
+def _unexplained(phase: str) -> str:
+    """Return what to say of a job that waits and of which neither its controller nor the scheduler says why."""
+    if backend.runs(registry.get("jobs")):
+        return "No controller has looked at it yet. Is the worker running?"
+    if not phase:
+        return "No controller of the cluster has looked at it yet. Does Volcano's controller manager run?"
+    return "The cluster's scheduler has not said why yet. Does Volcano's scheduler run?"
 
 
 def _cluster(picture: Picture) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from kube.kinds.scheduling import PodGroupStatus
 from kube.meta import Object
 from kube.resources import JOBS
 from kube.usage import queue_named
+from kube.volcano import waiting
 from kube.volcano.evictions import FIRST_EVICTED
 
 _COUNTED = attrgetter("phase", "uid", "owner", "deleting", "out_of_sync", "ready", "obstacle")
@@ -284,7 +285,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
 def read_group(body: bytes) -> GroupFact:
     """Read what matters of a pod group."""
     group = _decode_group(body)
-    holding = reading.holding(group.status.conditions)
+    holding = waiting.holding(group.status.conditions)
     return GroupFact(
         name=group.metadata.name,
         uid=group.metadata.uid,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
 from jobs.lifecycle.phases import DELETED, FINISHED
 from jobs.lifecycle.reading import Job, moment
-from kube.kinds.batch import JobPhase
+from kube.kinds.batch import JobPhase, TaskState
+from kube.kinds.core import PodPhase
+from kube.kinds.meta import Condition
 from kube.pod_health import Health
 
 STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
@@ -87,6 +92,34 @@ def of_job(job: Job, deleted: int = 0, health: Health | None = None) -> Progress
         failed=status.failed,
         is_finished=bool(deleted) or job.phase in ENDING,
     )
+
+
+def recounted(job: Job, tasks: Mapping[str, Mapping[str, int]]) -> Job:
+    """Return a job with the counters of its pods: by task, how many are in which phase, "" for one that is not reported yet.
+
+    A job without pods keeps its own counters: the pods may be gone.
+    """
+    if not tasks:
+        return job
+    counts = {task: {phase or PodPhase.PENDING: n for phase, n in phases.items()} for task, phases in tasks.items()}
+    total = Counter[str]()
+    for phases in counts.values():
+        total.update(phases)
+    status = msgspec.structs.replace(
+        job.status,
+        pending=total[PodPhase.PENDING],
+        running=total[PodPhase.RUNNING],
+        succeeded=total[PodPhase.SUCCEEDED],
+        failed=total[PodPhase.FAILED],
+        task_status_count={task: TaskState(phase=phases) for task, phases in counts.items()},
+    )
+    return msgspec.structs.replace(job, status=status)
+
+
+def explained(job: Job, condition: Condition) -> Job:
+    """Return a job with the reason and the message of a condition of its pod group in its state."""
+    state = msgspec.structs.replace(job.status.state, reason=condition.reason, message=condition.message)
+    return msgspec.structs.replace(job, status=msgspec.structs.replace(job.status, state=state))
 
 
 def of_tasks(job: Job, idle: Sequence[str] = ()) -> list[tuple[str, Progress]]:

@@ -15,7 +15,7 @@ from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.kinds.scheduling import PodGroupStatus
 from kube.usage import queue_named
-from kube.volcano import pod_groups, reserved_room
+from kube.volcano import waiting
 from scheduler.engine.cause import Cause
 from scheduler.reasons import message
 
@@ -327,7 +327,7 @@ class PodGroup(View):
     @property
     def holding(self) -> meta_kinds.Condition:
         """The condition that says why the group is not placed."""
-        return holding(self.status.conditions)
+        return waiting.holding(self.status.conditions)
 
     @property
     def cause(self) -> Cause | None:
@@ -345,20 +345,9 @@ class PodGroup(View):
         return words(self.status.conditions)[1]
 
 
-def holding(conditions: Sequence[meta_kinds.Condition]) -> meta_kinds.Condition:
-    """Return the condition that says why a pod group is not placed; an empty one if nothing holds it.
-
-    The condition about the group's reservation is skipped, and so are conditions that hold data.
-    """
-    true = [each for each in conditions if each.status == "True" and each.type != reserved_room.CONDITION]
-    true = [each for each in true if not each.type.startswith(pod_groups.DATA)]
-    newest = max(true, key=lambda each: each.last_transition_time, default=None)
-    return newest if newest is not None and newest.type != "Scheduled" else meta_kinds.Condition()
-
-
 def words(conditions: Sequence[meta_kinds.Condition]) -> tuple[str, str]:
     """Return why a pod group is not placed, in a sentence, and the text that Volcano's scheduler would write, or "" for each."""
-    found = holding(conditions)
+    found = waiting.holding(conditions)
     cause = message.cause_of(conditions) if found.type == message.UNSCHEDULABLE else None
     return message.parted(found.message, cause)
 

@@ -14,7 +14,7 @@ from jobs.history import record
 from jobs.history.record import History
 from jobs.lifecycle.reading import Job, PodGroup
 from jobs.pages import objects
-from jobs.pages.job import past_runs, pods, timeline
+from jobs.pages.job import mirrored, past_runs, pods, timeline
 from jobs.pages.job.pods import Read
 from kube import pod_health
 from kube.errors import NotFound
@@ -83,7 +83,7 @@ class JobRecord:
 
     @cached_property
     def job(self) -> Job:
-        return self.stored.read(Job)
+        return self.stored.read(Job) if self.deleted else mirrored.of(self.stored)
 
     @cached_property
     def _counts(self) -> pods.TroubleCounts:

@@ -36,8 +36,12 @@ def stuck_pods(jobs: Iterable[Stored]) -> dict[str, TroubleCounts]:
 def idle(job: Stored) -> list[str]:
     """Return the task of each pod that is in phase Running but does not run; tasks can repeat."""
     keys = store.names(PODS, namespace=job.namespace, owner=job.uid, phase=PodPhase.RUNNING, trouble=CAUSES)
-    prefix = f"{job.namespace}/{job.name}-"
-    return [key.removeprefix(prefix).rpartition("-")[0] for key in keys.values()]
+    return [task_of(key.partition("/")[2], job.name) for key in keys.values()]
+
+
+def task_of(pod: str, job: str) -> str:
+    """Return the task of a job's pod, by their names."""
+    return pod.removeprefix(f"{job}-").rpartition("-")[0]
 
 
 def every(job: Stored) -> Read:

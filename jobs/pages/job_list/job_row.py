@@ -34,18 +34,18 @@ def row_id(stored: Stored) -> str:
 
 def row(
     stored: Stored,
+    job: Job,
     *,
     selectable: bool = False,
     deleted: int = 0,
     stuck: TroubleCounts | None = None,
     ran: Ran | None = None,
 ) -> SafeString:
-    """Return a job's row; it depends on the job alone, so that it is the same for every reader.
+    """Return a job's row; it depends on the job and its pods alone, so that it is the same for every reader.
 
     `deleted` is when the job was deleted, in ms, 0 while it lives; `stuck` is how many of its pods do not run although
     they are bound; `ran` how long its run has run, if the job's status does not say all of that.
     """
-    job = stored.read(Job)
     health = pod_health.health(job.status.running, stuck or {})
     gang = progress.of_job(job, deleted, health)
     is_plain = gang.total in (gang.succeeded, gang.running)  # the phase says as much

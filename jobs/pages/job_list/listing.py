@@ -20,7 +20,7 @@ from jobs.lifecycle.progress import Ran
 from jobs.lifecycle.reading import Job
 from jobs.operations import allowed_actions
 from jobs.pages import objects
-from jobs.pages.job import past_runs, pods
+from jobs.pages.job import mirrored, past_runs, pods
 from jobs.pages.job_list import job_filters
 from jobs.pages.job_list.job_row import row, row_id
 from jobs.rules import reasons
@@ -99,17 +99,19 @@ def table(actor: Actor, view: TableView) -> Table:
     offer = None if is_past else bulk.offered(JOBS.id, actor)
     if not is_past:
         found = store.find(JOBS, order=view.order, **page.span, **chosen)
-        stuck, ran = pods.stuck_pods(found), _ran_before(found, {})
+        jobs, stuck, ran = mirrored.of_many(found), pods.stuck_pods(found), _ran_before(found, {})
         rows = {
-            row_id(each): row(each, selectable=offer is not None, stuck=stuck.get(each.uid), ran=ran.get(each.uid))
+            row_id(each): row(
+                each, jobs[each.uid], selectable=offer is not None, stuck=stuck.get(each.uid), ran=ran.get(each.uid)
+            )
             for each in found
         }
     elif counts[DELETED]:
         recorded = records.find(JOBS, order=view.order, limit=page.size, offset=page.offset, **every)
-        jobs = {each.uid: past_runs.stored_of(each) for each in recorded}
-        ran = _ran_before([*jobs.values()], {each.uid: each.deleted for each in recorded})
+        past, deleted = [past_runs.stored_of(each) for each in recorded], {each.uid: each.deleted for each in recorded}
+        ran = _ran_before(past, deleted)
         rows = {
-            f"job-{each.uid}": row(jobs[each.uid], deleted=each.deleted, ran=ran.get(each.uid)) for each in recorded
+            row_id(each): row(each, each.read(Job), deleted=deleted[each.uid], ran=ran.get(each.uid)) for each in past
         }
     else:
         rows = {}

@@ -1,0 +1,109 @@
+"""How far a job has come and why it waits, beside Volcano, which leaves both out of the job's status: the same to everybody who tells it."""
+
+import pytest
+
+from cluster.api import backend
+from cluster.remote.backend import Remote
+from cluster.store import Patch, store
+from kube import resources
+from tests.dashboard.pages.conftest import HOUR_MS, admin, page  # noqa: F401  admin is a fixture
+from tests.jobs.pages import world
+from tests.same import differing
+from tests.tables import cases
+
+T = world.START
+VOLCANOS = "2/3 tasks in gang unschedulable: pod group is not ready, 2 Unschedulable, 3 minAvailable"
+NOT_SEEN = "No controller of the cluster has looked at it yet. Does Volcano's controller manager run?"
+NOT_SAID = "The cluster's scheduler has not said why yet. Does Volcano's scheduler run?"
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch, db):
+    world.base()
+    monkeypatch.setattr(backend, "runs", Remote().runs)
+
+
+def pods(*phases):
+    return [
+        {
+            "task": "w" if at else "ps",
+            "index": max(at - 1, 0),
+            "phase": phase,
+            "scheduled": T - 50_000,
+            "started": T - 40_000,
+        }
+        for at, phase in enumerate(phases)
+    ]
+
+
+def gang_in_list(browser):
+    row = page(browser, "/jobs/").one(id="table-rows")
+    cell = row.xpath(".//td[svg]")[0]
+    return cell.get("title") or " ".join(cell.text_content().split())
+
+
+def gang_on_page(browser):
+    return page(browser, "/jobs/default/train/").text(id="job-head")
+
+
+def tasks_on_page(browser):
+    return page(browser, "/jobs/default/train/").text(id="job-tasks")
+
+
+@cases("phase, phases, sentence, tasks", {
+    "it has finished": (
+        "Completed", ["Succeeded"] * 3, "3 of 3 pods succeeded", "ps 1 of 1 pod succeeded w 2 of 2 pods succeeded",
+    ),
+    "one of its pods failed": (
+        "Failed", ["Succeeded", "Failed", "Succeeded"], "2 of 3 pods succeeded, 1 failed", "1 of 2 pods succeeded, 1 failed",
+    ),
+    "it runs": (
+        "Running", ["Running", "Running", "Succeeded"], "3 of 3 needed are running or have succeeded", "w 1 succeeded, 1 running",
+    ),
+})  # fmt: skip
+def test_pods_are_counted_where_the_status_has_no_counters(admin, phase, phases, sentence, tasks):  # noqa: F811
+    world.make("train", phase, began=T - 30_000, tasks=[("ps", 1), ("w", 2)], minimum=3, pods=pods(*phases))
+    assert sentence in gang_on_page(admin)
+    assert gang_in_list(admin) in (sentence, "3/3")
+    assert tasks in tasks_on_page(admin)
+
+
+def why_in_list(browser):
+    (row,) = (row for row in page(browser, "/jobs/").one(id="table-rows") if row.tag == "tr")
+    return row.xpath("./td")[-1].text_content().strip() or None
+
+
+def why_on_page(browser):
+    return next(
+        (each for each in (VOLCANOS,) if each in page(browser, "/jobs/default/train/").text(id="job-why")), None
+    )
+
+
+def why_on_overview(browser):
+    text = page(browser, "/").text(id="overview-attention")
+    return next((each for each in (VOLCANOS, NOT_SEEN, NOT_SAID) if each in text), text)
+
+
+def why_in_queue(browser):
+    (row,) = (row for row in page(browser, "/queues/default/").one(id="table-rows") if row.tag == "tr")
+    return next(cell for cell in row if cell.get("data-label") == "Why").text_content().strip() or None
+
+
+PLACES = {
+    "list of jobs": why_in_list,
+    "page of the job": why_on_page,
+    "overview": why_on_overview,
+    "queue": why_in_queue,
+}
+
+
+@cases("phase, says, why", {
+    "Volcano's scheduler says why": ("Pending", VOLCANOS, VOLCANOS),
+    "it has not said why": ("Pending", "", NOT_SAID),
+    "its controller has not seen the job": ("", "", NOT_SEEN),
+})  # fmt: skip
+def test_why_a_job_waits_is_told_by_its_pod_group(admin, phase, says, why):  # noqa: F811
+    world.make("train", "Pending", tasks=[("w", 3)], minimum=3, now=T - HOUR_MS, why=says)
+    status = {"state": {"phase": phase, "reason": None, "message": None}}
+    store.write(Patch(resources.JOBS, "default", "train", {"status": status}, subresource="status"))
+    assert differing(PLACES, why, admin) == {}
