@@ -54,6 +54,11 @@ def leading() -> str:
     return f"{text} The admission webhooks of these pages cannot be kept up: {cluster.webhooks.rstrip('.')}."
 
 
+def absence() -> str:
+    """Say which of Volcano's programs do not work on a cluster that is theirs; "" where they do, and elsewhere."""
+    return "" if settings.TARGET is None or recorder.works() else election.current().hindrance
+
+
 def judge(name: str, cluster: MirroredCluster | None, statuses: Mapping[str, KindStatus], now: int) -> Freshness:
     """Return how fresh the mirror of a cluster is: the worst of its kinds counts."""
     if cluster is None or not (cluster.heard or cluster.away):

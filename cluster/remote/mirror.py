@@ -18,6 +18,7 @@ from cluster.remote.http import discovery
 from cluster.remote.http.request import RestClient, Unreachable, decode
 from cluster.remote.leader_election import standby
 from cluster.remote.leader_election.election import Election
+from cluster.remote.leader_election.volcano import VolcanoWatch
 from cluster.remote.mirroring import kinds
 from cluster.remote.mirroring.reflection import KindStatus, Phase, Step, Update
 from cluster.remote.mirroring.reflector import Reflector
@@ -88,6 +89,9 @@ class ClusterMirror:
         if recorder.works():
             election = self._patiently(Election, self._connect)
             self._thread(target=election.run, args=(self._patiently,), name="lease", daemon=True).start()
+        else:
+            watch = VolcanoWatch(self._connect)
+            self._thread(target=watch.run, args=(self._patiently,), name="volcano", daemon=True).start()
         failures = 0
         while writer.is_alive():  # a defect ended it otherwise, and whoever starts this again begins where it was
             try:

@@ -47,6 +47,7 @@ def html() -> SafeString:
         "appearance": LOOKS[current.word],
         "is_read_only": server.permits().way is Way.READ_ONLY,
         "leading": freshness.leading(),
+        "absence": freshness.absence(),
     }
     return render_to_string("partials/_cluster_freshness.html", context)
 

@@ -8,7 +8,7 @@ Leases that are renewed nothing is written here. All of this is pure; `election`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from kube.kinds.pod import ENDED
@@ -18,6 +18,10 @@ NAME = "volcano-ui"
 VOLCANOS = ("vc-controller-manager", "vc-scheduler", "volcano")  # the last is how newer schedulers call theirs
 APP_LABEL = "app"
 APPS = ("volcano-controller", "volcano-scheduler")  # how Volcano's installer labels the pods of its programs
+PROGRAMS = (  # of Volcano: what people call one, its Leases, the label of its pods
+    ("controller manager", VOLCANOS[:1], APPS[0]),
+    ("scheduler", VOLCANOS[1:], APPS[1]),
+)
 DURATION_S = 15
 RENEW_WITHIN_S = 10  # who leads and could not renew for so long writes nothing any more
 RETRY_S = 2.0
@@ -107,3 +111,23 @@ def hindrance(observed: Mapping[str, ObservedLease], now: float) -> str:
         f"Volcano's own controllers or scheduler work there ({', '.join(working)}). Scale them to 0, or set"
         " VOLCANO_UI_WAY to beside."
     )
+
+
+def absence(observed: Mapping[str, ObservedLease], now: float, at: Callable[[float], str]) -> str:
+    """Say which of Volcano's programs do not work on the cluster; "" when both do.
+
+    observed are its Leases by name, and by app the pods of `running`, which count for a program that has no Lease. `at` returns
+    the time of day of a moment of our clock.
+    """
+    sentences = []
+    for program, names, app in PROGRAMS:
+        leases = [observed[name] for name in names if name in observed and observed[name].version]
+        working = leases or [observed[app]] if app in observed else leases
+        if any(each.is_held(now) for each in working):
+            continue
+        if leases:
+            since = max(each.since for each in leases)
+            sentences.append(f"Volcano's {program} has not renewed its Lease since {at(since)}.")
+        else:
+            sentences.append(f"Volcano's {program} does not run there: it has neither a Lease nor a pod.")
+    return " ".join(sentences)

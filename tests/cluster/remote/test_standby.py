@@ -103,13 +103,13 @@ def test_defect_of_the_mirror_ends_its_process(settings):
     made, over = [], threading.Event()
 
     def thread(**options):
-        made.append(threading.Thread(**{**options, "target": over.wait}))
+        made.append(threading.Thread(**{**options, "target": lambda *_: over.wait()}))
         return made[-1]
 
     with pytest.raises(ZeroDivisionError):
         ClusterMirror(1, Mock(side_effect=ZeroDivisionError), thread=thread).run()
     over.set()
-    assert [each.name for each in made if each.daemon] == ["writer"]
+    assert [each.name for each in made if each.daemon] == ["writer", "volcano"]
 
 
 def test_term_does_not_end_while_something_is_written_in_it():

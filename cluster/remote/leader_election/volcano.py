@@ -1,0 +1,67 @@
+"""Whether Volcano's own controllers and scheduler work on a cluster where these pages leave the work to them: a thread of the mirror program."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+
+from cluster import clock
+from cluster.models import MirroredCluster
+from cluster.remote.http import paths
+from cluster.remote.http.request import RestClient, Unreachable, look_up
+from cluster.remote.leader_election import lease
+from cluster.remote.leader_election.election import ANSWER_S
+from cluster.remote.leader_election.lease import ObservedLease
+from cluster.store import store
+from kube.errors import ApiError, Forbidden
+from kube.meta import now_text
+from kube.resources import LEASES, PODS
+
+LOOK_EVERY_S = 5.0
+log = logging.getLogger(__name__)
+
+
+class VolcanoWatch:
+    """Looks at Volcano's Leases, and at its pods in the mirror, and notes which of its programs do not work."""
+
+    def __init__(self, connect: Callable[[], RestClient]) -> None:
+        self._connect = connect
+        self._leases: dict[str, ObservedLease] = {}
+
+    def run(self, patiently: Callable[..., Any]) -> None:
+        """Look until the process ends; `patiently` calls a function until the database lets it."""
+        while True:
+            try:
+                text = self.look()
+            except (Unreachable, ApiError) as error:
+                log.info("whether Volcano works cannot be seen: %s", error)  # the strip says that the cluster is away
+            else:
+                patiently(note, text)
+            clock.sleep(LOOK_EVERY_S)
+
+    def look(self) -> str:
+        """Return which of Volcano's programs do not work, in sentences; "" where both do, or where that may not be seen."""
+        connection, now = self._connect(), clock.monotonic()
+        try:
+            for name in lease.VOLCANOS:
+                found = look_up(connection, paths.one(LEASES, settings.LEASE_NAMESPACE, name), ANSWER_S)
+                self._leases[name] = lease.observe(self._leases.get(name), found, now)
+        except Forbidden:
+            return ""
+        pods = [stored.object for stored in store.find(PODS, namespace=settings.LEASE_NAMESPACE, phase="Running")]
+        observed = {**self._leases, **lease.running(pods, now)}
+        return lease.absence(observed, now, _time_of_day)
+
+
+def _time_of_day(moment: float) -> str:
+    """Return a moment of our monotonic clock for people: `12:23 UTC`."""
+    passed_ms = round((clock.monotonic() - moment) * 1000)
+    return f"{now_text(clock.milliseconds() - passed_ms)[11:16]} UTC"
+
+
+def note(text: str) -> None:
+    """Note it for the other processes, in the field that says why nobody works on the cluster."""
+    MirroredCluster.objects.filter(id=1).exclude(hindrance=text).update(hindrance=text)
