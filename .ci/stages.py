@@ -31,11 +31,11 @@ KUBERNETES_BEFORE_S = 3000
 GRACE_S = 5  # from asking a stage to end until it is killed
 
 # The rule of docs/flaky.md.
-MOST_AGAIN = 3
+MAX_AGAIN = 3
 NEVER_AGAIN = ("tests/invariants/", "tests/simulation/", "tests/drills/")
 AGAIN_MINUTES = 20
 
-MOST_NAMED = 20  # failed tests whose reasons stand at the end
+MAX_NAMED = 20  # failed tests whose reasons stand at the end
 
 # Each stage is a session of its own, and kernels with autogroups share processors among sessions: there nice is not enough.
 IDLE = ("sh", "-c", '{ echo 19 > /proc/self/autogroup; } 2> /dev/null; exec nice -n 19 "$@"', "sh")
@@ -234,8 +234,8 @@ def run_again(results: list[Result]) -> list[str]:
     They count as passed from then on, and so does a stage in which nothing else was wrong.
     """
     failed = sum(len(result.record.failed) for result in results)
-    if failed > MOST_AGAIN:
-        say(f"• no test is run a second time: {failed} failed, and at most {MOST_AGAIN} may")
+    if failed > MAX_AGAIN:
+        say(f"• no test is run a second time: {failed} failed, and at most {MAX_AGAIN} may")
         return []
     flaky: list[str] = []
     for result in filter(only_tests_failed, results):
@@ -280,10 +280,10 @@ def conclude(results: list[Result], flaky: list[str]) -> None:
     for name in flaky:
         print(f"FLAKY {name}")
     lost = [(result.stage.name, test) for result in results for test in result.record.failed]
-    for stage, test in lost[:MOST_NAMED]:
+    for stage, test in lost[:MAX_NAMED]:
         print(f"FAILED {test['test']} of {stage}: {test['reason'][:300]}")
-    if len(lost) > MOST_NAMED:
-        print(f"FAILED and {len(lost) - MOST_NAMED} more: their logs name them")
+    if len(lost) > MAX_NAMED:
+        print(f"FAILED and {len(lost) - MAX_NAMED} more: their logs name them")
     passed, failed, skipped = (sum(column) for column in zip(*(each.record.counts() for each in results), strict=True))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
 

@@ -22,7 +22,7 @@ from cluster.access.roles import METRICS
 from cluster.exposition import head, sample
 
 BUCKETS_S = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0, 5.0, 15.0, 60.0)
-MOST_SERIES = 2000
+MAX_SERIES = 2000
 OTHER = "other"  # the resource of what came after the most
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LONG_RUNNING = frozenset({"watch", "connect", "proxy"})
@@ -64,7 +64,7 @@ class Telemetry:
     def observe(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """Count a request that was answered; that of a watch or stream has ended, its time tells nothing."""
         with self._lock:
-            if len(self._requests) >= MOST_SERIES and (verb, resource, code) not in self._requests:
+            if len(self._requests) >= MAX_SERIES and (verb, resource, code) not in self._requests:
                 resource = OTHER
             self._requests[verb, resource, code] += 1
             if verb not in LONG_RUNNING:

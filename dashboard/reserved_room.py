@@ -17,7 +17,7 @@ from kube.resources import POD_GROUPS
 from kube.volcano import reserved_room
 from kube.volcano.reserved_room import GroupReservation
 
-MOST_NODES = 4  # that a row names; it counts the others
+MAX_NODES = 4  # that a row names; it counts the others
 
 
 class Row(NamedTuple):
@@ -71,7 +71,7 @@ def _row(actor: Actor, room: GroupReservation, visible: frozenset[str] | access.
     on_nodes = room.on_nodes()
     nodes = [] if node else sorted(on_nodes)
     is_visible = isinstance(visible, access.Everywhere) or room.namespace in visible
-    named = nodes[:MOST_NODES] if is_visible else []
+    named = nodes[:MAX_NODES] if is_visible else []
     return Row(
         namespace=room.namespace if is_visible else "",
         group=room.group if is_visible else "",

@@ -28,7 +28,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-MOST_CAUSES = 256  # in an answer; more would help nobody and cost memory
+MAX_CAUSES = 256  # in an answer; more would help nobody and cost memory
 WRONG_TYPE = "FieldValueTypeInvalid"
 LONGEST_QUOTED = 500  # characters of a refused value in a message
 
@@ -247,10 +247,10 @@ class Invalid(ApiError):
     @classmethod
     def of(cls, kind: str, name: str, causes: Sequence[Cause]) -> Invalid:
         """Refuse an object for its causes, of which the first are listed; kind is `Pod` or `Job.batch.volcano.sh`."""
-        texts = [str(cause) for cause in causes[:MOST_CAUSES]]
-        if len(causes) > MOST_CAUSES:
-            texts.append(f"and {len(causes) - MOST_CAUSES:,} more")
-            causes = causes[:MOST_CAUSES]
+        texts = [str(cause) for cause in causes[:MAX_CAUSES]]
+        if len(causes) > MAX_CAUSES:
+            texts.append(f"and {len(causes) - MAX_CAUSES:,} more")
+            causes = causes[:MAX_CAUSES]
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         return cls(f'{kind} "{name}" is invalid: {listed}', causes=causes, resource=kind, name=name)
 

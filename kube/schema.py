@@ -20,12 +20,12 @@ from functools import cache, cached_property
 from typing import Any
 
 from kube import definitions, errors, quantity
-from kube.errors import MOST_CAUSES, Cause
+from kube.errors import MAX_CAUSES, Cause
 from kube.kinds.fields import INT32_MAX, INT64_MAX
 from kube.meta import Object, parse_duration, parse_time
 
 DEEPEST = 100  # levels of passed-through JSON
-MOST_UNKNOWN = 100  # unknown fields that are reported of one object; more help nobody
+MAX_UNKNOWN = 100  # unknown fields that are reported of one object; more help nobody
 _TOO_DEEP = f"is nested more than {DEEPEST} levels deep"
 
 # The path of an unknown field, and the names of the known ones beside it.
@@ -53,7 +53,7 @@ def unknown_fields(obj: Any, definition: str) -> list[str]:
 
 def misspelled(obj: Any, definition: str) -> dict[str, str]:
     """Return the unknown fields with the name nearest to each of those that may stand there, "" where none is near."""
-    unknown = _unknown(obj, definition)[:MOST_UNKNOWN]
+    unknown = _unknown(obj, definition)[:MAX_UNKNOWN]
     return {path: _nearest(path.rpartition(".")[2], names) for path, names in unknown}
 
 
@@ -78,13 +78,13 @@ def without_nulls(obj: Object, definition: str) -> Object:
 
 
 class _EnoughError(Exception):
-    """Ends a check that has found MOST_CAUSES."""
+    """Ends a check that has found MAX_CAUSES."""
 
 
 class _Causes(list[Cause]):
     def add(self, cause: Cause) -> None:
         self.append(cause)
-        if len(self) >= MOST_CAUSES:
+        if len(self) >= MAX_CAUSES:
             raise _EnoughError
 
 
@@ -268,7 +268,7 @@ class _Fields(_Any):
                 causes.add(errors.required(_text((where, name))))
 
     def unknown(self, value: Any, path: str, found: list[_Unknown]) -> None:
-        if type(value) is not dict or len(found) >= MOST_UNKNOWN:
+        if type(value) is not dict or len(found) >= MAX_UNKNOWN:
             return
         around = f"{path}." if path else ""
         fields = self.fields

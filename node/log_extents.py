@@ -15,7 +15,7 @@ from cluster.backend import LogExtent
 from node.paths import Layout
 
 FRESH_NS = 2 * 10**9  # longer than the tick of any file system's clock
-MOST_CACHED = 20_000
+MAX_CACHED = 20_000
 _cached_names: dict[str, tuple[int, tuple[str, ...]]] = {}  # the time of change and the names of directories
 
 
@@ -67,7 +67,7 @@ def _names(directory: str) -> tuple[str, ...]:
         _cached_names.pop(directory, None)
         return ()
     if time.time_ns() - changed > FRESH_NS:
-        if len(_cached_names) >= MOST_CACHED:
+        if len(_cached_names) >= MAX_CACHED:
             _cached_names.clear()
         _cached_names[directory] = changed, names
     return names

@@ -15,7 +15,7 @@ from node import pipes
 
 STREAMS = ("stdin", "stdout", "stderr")
 TERMINAL = "tty"  # one descriptor that is both input and output
-MOST_FDS = 4  # of an answer
+MAX_FDS = 4  # of an answer
 # A node that sends more without an end of the line, as another machine may, is disconnected.
 LONGEST_ANSWER = 64 * 1024
 
@@ -32,7 +32,7 @@ class AnswerLine:
         fds: list[int] = []
         while b"\n" not in self._buffer:
             try:
-                data, more, _, _ = socket.recv_fds(self.line, 65536, MOST_FDS)
+                data, more, _, _ = socket.recv_fds(self.line, 65536, MAX_FDS)
             except BlockingIOError:
                 await pipes.readable(self.line.fileno())
                 continue

@@ -127,14 +127,14 @@ def _tree(picture: Picture, name: str, depth: int) -> Iterator[tuple[QueueFacts,
     """
     for queue in picture.children(name):
         yield queue, depth
-        if depth < MOST_LEVELS:
+        if depth < MAX_LEVELS:
             yield from _tree(picture, queue.name, depth + 1)
     if not name:
         lost = [queue for queue in picture.queues.values() if queue.parent and queue.parent not in picture.queues]
         yield from ((queue, 0) for queue in sorted(lost, key=lambda queue: queue.name))
 
 
-MOST_LEVELS = 8  # admission allows fewer; a circle of parents must not hang the page
+MAX_LEVELS = 8  # admission allows fewer; a circle of parents must not hang the page
 
 
 def _shares(picture: Picture) -> dict[str, FairShare]:

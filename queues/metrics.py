@@ -30,7 +30,7 @@ from scheduler import waiting_lines
 from scheduler.records.reading import GroupView
 from scheduler.waiting_lines import WAITING
 
-MOST_GROUPS = 1000
+MAX_GROUPS = 1000
 """The newest pod groups alone have series of their own, at most this many: names come and go, and so would series."""
 COUNTS = ("pending", "inqueue", "running", "unknown", "completed")
 AMOUNTS = {
@@ -126,9 +126,9 @@ def _of_groups(namespaces: list[str] | None) -> Iterator[Family]:
     yield Family("volcano_unschedule_job_count", "gauge", "Pod groups whose minimum does not run", [({}, count)])
     waiting = _newest(namespaces, phases)
     tasks = [({"job_id": key}, _missing(group)) for key, group in waiting if _since(group, "Unschedulable")]
-    text = f"Pods of the minimum that have no place, by pod group; of the {MOST_GROUPS} newest that wait"
+    text = f"Pods of the minimum that have no place, by pod group; of the {MAX_GROUPS} newest that wait"
     yield Family("volcano_unschedule_task_count", "gauge", text, tasks)
-    text = f"Milliseconds from a pod group's creation until its minimum had nodes; of the {MOST_GROUPS} newest that run"
+    text = f"Milliseconds from a pod group's creation until its minimum had nodes; of the {MAX_GROUPS} newest that run"
     running = _newest(namespaces, [str(PodGroupPhase.RUNNING)])
     durations = []
     for key, group in running:
@@ -141,7 +141,7 @@ def _of_groups(namespaces: list[str] | None) -> Iterator[Family]:
 
 def _newest(namespaces: list[str] | None, phases: list[str]) -> list[tuple[str, GroupView]]:
     """Return the newest pod groups in some phases, each with its key `namespace/name`."""
-    groups = store.find(POD_GROUPS, namespace=namespaces, phase=phases, order="-created", limit=MOST_GROUPS)
+    groups = store.find(POD_GROUPS, namespace=namespaces, phase=phases, order="-created", limit=MAX_GROUPS)
     return [(stored.key, stored.read(GroupView)) for stored in groups]
 
 

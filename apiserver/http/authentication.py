@@ -29,7 +29,7 @@ from cluster.access import MASTERS, Actor, tokens
 from kube.errors import BadRequest, Forbidden, Unauthorized
 
 CACHED_S = 0.75
-MOST_CACHED = 4096
+MAX_CACHED = 4096
 LONGEST = 256  # of a token, and far more than ours have
 LONGEST_NAME = 340  # of whom somebody acts as: the name of a service account fits
 PROTOCOL = "base64url.bearer.authorization.k8s.io."  # a browser's WebSocket cannot send Authorization
@@ -117,7 +117,7 @@ def _look_up(secret: str) -> Actor:
     except DatabaseError as error:
         log.warning("when a token was used could not be noted", extra={"error": str(error)})
     actor = tokens.actor_of(row)
-    if len(_cache) >= MOST_CACHED:
+    if len(_cache) >= MAX_CACHED:
         _cache.clear()
     until = clock.monotonic() + min(CACHED_S, (row.expires - now) / 1000)
     _cache[tokens.digest(secret)] = CachedToken(actor, until, generation)

@@ -24,14 +24,14 @@ from kube import protobuf
 from kube.errors import BadRequest, UnsupportedMediaType, quoted
 from kube.meta import Object
 from kube.yaml.problem import Problem, YamlError, from_parser
-from kube.yaml.tree import MOST_DUPLICATES, MOST_LEVELS, MOST_VALUES, trees
+from kube.yaml.tree import MAX_DUPLICATES, MAX_LEVELS, MAX_VALUES, trees
 
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 DECODABLE = (JSON, YAML, PROTOBUF)
-TOO_MANY = f"there are more than {MOST_VALUES} values"
-TOO_DEEP = f"values lie in each other more than {MOST_LEVELS} deep"
+TOO_MANY = f"there are more than {MAX_VALUES} values"
+TOO_DEEP = f"values lie in each other more than {MAX_LEVELS} deep"
 # Possessive, and its end may be missing: so no text makes it look at a character twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _decode_json = msgspec.json.Decoder().decode
@@ -72,9 +72,7 @@ def from_json(body: bytes) -> Decoded:
     collected: list[_Pairs] = []
     try:
         # To decode a million values would hold up all threads.
-        if _signs(body) > MOST_VALUES and (
-            _texts(body) > 2 * MOST_VALUES or _signs(_STRING.sub(b"", body)) > MOST_VALUES
-        ):
+        if _signs(body) > MAX_VALUES and (_texts(body) > 2 * MAX_VALUES or _signs(_STRING.sub(b"", body)) > MAX_VALUES):
             raise ValueError(TOO_MANY)
         value = _decode_json(body)
         if _check_size(value) == _texts(body):
@@ -84,7 +82,7 @@ def from_json(body: bytes) -> Decoded:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         problem = " ".join(str(error).split())[:500]
         raise BadRequest(f"couldn't get version/kind; json parse error: {problem}") from None
-    return Decoded(value, tuple(itertools.islice(_duplicates(pairs), MOST_DUPLICATES)))
+    return Decoded(value, tuple(itertools.islice(_duplicates(pairs), MAX_DUPLICATES)))
 
 
 def _signs(text: bytes) -> int:
@@ -134,7 +132,7 @@ def _check_size(value: Any) -> int:
     ValueError when it has too many parts or levels.
     """
     parts, texts, level = 0, 0, [value]
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         below: list[Any] = []
         for item in level:
             if type(item) is dict:
@@ -145,7 +143,7 @@ def _check_size(value: Any) -> int:
             elif type(item) is str:
                 texts += 1
         parts += len(below)
-        if parts > MOST_VALUES:
+        if parts > MAX_VALUES:
             raise ValueError(TOO_MANY)
         if not below:
             return texts

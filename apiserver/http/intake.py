@@ -21,11 +21,11 @@ from kube.errors import TooManyRequests
 
 LARGE = 64 * 1024  # bytes of JSON; a body of this size takes some milliseconds
 LARGE_OTHER = 4 * 1024  # bytes of YAML or protobuf, which are read in Python
-MOST_AT_ONCE = 2  # large bodies in work
-MOST_WAITING = 50  # large bodies of one actor
-MOST_HELD = 128 * 1024 * 1024  # bytes of bodies that wait
+MAX_AT_ONCE = 2  # large bodies in work
+MAX_WAITING = 50  # large bodies of one actor
+MAX_HELD = 128 * 1024 * 1024  # bytes of bodies that wait
 T = TypeVar("T")
-_threads = Pool("api-bodies", MOST_AT_ONCE, 1)
+_threads = Pool("api-bodies", MAX_AT_ONCE, 1)
 
 
 class Intake:
@@ -33,19 +33,19 @@ class Intake:
 
     def __init__(self) -> None:
         self.held = 0
-        self._work = asyncio.Semaphore(MOST_AT_ONCE)
+        self._work = asyncio.Semaphore(MAX_AT_ONCE)
         self._waiting: Counter[str] = Counter()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def hold(self, size: int) -> None:
         """Count bytes that came in; TooManyRequests when there are too many of them."""
-        if self.held + size > MOST_HELD:
+        if self.held + size > MAX_HELD:
             raise too_many()
         self.held += size
 
     async def begin(self, who: str) -> asyncio.Lock:
         """Wait until a large body of this actor may be worked on; return the turn that `end` gives back."""
-        if self._waiting[who] >= MOST_WAITING:
+        if self._waiting[who] >= MAX_WAITING:
             raise too_many()
         turn = self._turns.setdefault(who, asyncio.Lock())
         self._waiting[who] += 1

@@ -20,7 +20,7 @@ from kube.errors import BadRequest, RequestEntityTooLarge
 from kube.meta import Object
 
 LARGEST_BODY = 3 * 1024 * 1024  # bytes (§2.3)
-MOST_WARNINGS = 50
+MAX_WARNINGS = 50
 DISCARDED_WITHIN_S = 2.0
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Request:
 
     def warn(self, text: str) -> None:
         """Let the client show a warning to its user, once."""
-        if text not in self.warnings and len(self.warnings) < MOST_WARNINGS:
+        if text not in self.warnings and len(self.warnings) < MAX_WARNINGS:
             self.warnings.append(text)
 
     async def body(self) -> bytes:

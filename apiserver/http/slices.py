@@ -17,7 +17,7 @@ from websockets.frames import Frame
 
 PIECE = 2048  # bytes that are taken without a look at the clock
 SLICE_S = 0.001
-MOST_MESSAGES = 64  # of a WebSocket, that wait for the application; one is collected behind them
+MAX_MESSAGES = 64  # of a WebSocket, that wait for the application; one is collected behind them
 
 
 class Sliced:
@@ -103,7 +103,7 @@ class Socket(Sliced, WebSocketsSansIOProtocol):
 
     def is_busy(self) -> bool:
         """Whether the application has many messages to take first."""
-        return self.queue.qsize() >= MOST_MESSAGES
+        return self.queue.qsize() >= MAX_MESSAGES
 
     async def receive(self) -> ASGIReceiveEvent:
         """Give the next message to the application, and go on with what was sent after those that wait."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from cluster.store.connections import connected
 
-MOST_TOGETHER = 100  # calls of one turn: some 50 ms in which others wait
+MAX_TOGETHER = 100  # calls of one turn: some 50 ms in which others wait
 
 
 @dataclass(eq=False)
@@ -112,13 +112,13 @@ class _Waiting:
                 if calls:
                     self._calls[actor] = calls
                 if first.is_wanted:
-                    return [first, *self._like(first, MOST_TOGETHER - 1)]
+                    return [first, *self._like(first, MAX_TOGETHER - 1)]
         return []
 
     def more(self, calls: list[Call]) -> list[Any]:
         """Take the calls that came since and can be done together with these; return their items."""
         with self._lock:
-            alike = self._like(calls[0], MOST_TOGETHER - len(calls))
+            alike = self._like(calls[0], MAX_TOGETHER - len(calls))
         calls += alike
         return [call.item for call in alike]
 

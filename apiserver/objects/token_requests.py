@@ -18,7 +18,7 @@ from kube.resources import SERVICE_ACCOUNTS
 
 API_VERSION, KIND = "authentication.k8s.io/v1", "TokenRequest"
 DEFAULT_S = 3600
-MOST_REQUESTED_S = 1 << 32
+MAX_REQUESTED_S = 1 << 32
 
 
 @routes.subresource(SERVICE_ACCOUNTS, "token")
@@ -30,13 +30,13 @@ async def request_token(request: Request) -> Response:
     if named and named != request.info.name:
         raise BadRequest("the name of the object does not match the name on the URL")
     lifetime_s = DEFAULT_S if spec.expiration_seconds is None else spec.expiration_seconds
-    if not tokens.LEAST_S <= lifetime_s <= MOST_REQUESTED_S:
+    if not tokens.LEAST_S <= lifetime_s <= MAX_REQUESTED_S:
         bound = "less than 10 minutes" if lifetime_s < tokens.LEAST_S else "larger than 2^32 seconds"
         causes = [invalid("spec.expirationSeconds", lifetime_s, f"may not specify a duration {bound}")]
         raise Invalid.of(f"{KIND}.authentication.k8s.io", "", causes)
-    if lifetime_s > tokens.MOST_S:
-        request.warn(f"requested expiration of {lifetime_s} seconds shortened to {tokens.MOST_S} seconds")
-        lifetime_s = tokens.MOST_S
+    if lifetime_s > tokens.MAX_S:
+        request.warn(f"requested expiration of {lifetime_s} seconds shortened to {tokens.MAX_S} seconds")
+        lifetime_s = tokens.MAX_S
     dry_run = query.write_options(request.query, request.user_agent, request.method).dry_run
     issued = await threads.write(_issue, request, spec, lifetime_s, dry_run)
     obj["metadata"] |= {"name": request.info.name, "namespace": request.info.namespace}

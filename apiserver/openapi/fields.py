@@ -13,7 +13,7 @@ from kube.custom import structural
 from kube.meta import Object
 from kube.resource import Resource
 
-MOST = schema.MOST_UNKNOWN
+MOST = schema.MAX_UNKNOWN
 DIRECTIVES = ("$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/")
 
 # Spellings of Volcano's own example jobs that admission accepts, where Kubernetes' schema has no place for them.

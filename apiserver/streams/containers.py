@@ -9,7 +9,7 @@ from kube.kinds.pod import ENDED
 from kube.meta import Object
 from node.logs import SIMULATED
 
-MOST_DIGITS = 10  # of the number of an attempt
+MAX_DIGITS = 10  # of the number of an attempt
 
 
 def chosen(pod: Object, requested: str) -> str:
@@ -101,7 +101,7 @@ def is_simulated(container_id: str) -> bool:
 def number(container_id: str) -> int:
     """Return which attempt of its container an instance is, 0 where a node says what cannot be one."""
     text = container_id.rpartition("/")[2]
-    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else 0
 
 
 def _names(pod: Object, field: str) -> list[str]:

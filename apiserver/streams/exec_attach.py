@@ -36,7 +36,7 @@ Task = asyncio.Task[Any]
 Output = AsyncIterator[list[tuple[str, bytes]]]
 
 MOST = 500  # at a time; each holds up to eight descriptors
-MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
+MAX_OF_ONE = 250  # of one actor: who leaks them must not keep others out
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
 LEFT_BYTES = 1 << 20  # what is still taken from it then
 END_OF_INPUT = b"\x04"  # to a terminal
@@ -125,7 +125,7 @@ async def _prepared(request: Request, *, is_audited: bool = True) -> tuple[Targe
 async def _admitted(request: Request, talk: Channels) -> AsyncIterator[asyncio.Event]:
     """Yield what is set when the right to it is gone; TooManyRequests when there are too many connections."""
     what = "commands are being run or attached to"
-    with admission.counted(_open, request.actor.name, MOST, MOST_OF_ONE, what):
+    with admission.counted(_open, request.actor.name, MOST, MAX_OF_ONE, what):
         async with admission.permitted(request, talk) as lost:
             yield lost
 

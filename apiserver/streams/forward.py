@@ -16,7 +16,7 @@ from kube.meta import Object
 from node import pipes
 
 MOST = 500  # at a time; each holds two descriptors and at most `pipes.HELD_BYTES`
-MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
+MAX_OF_ONE = 250  # of one actor: who leaks them must not keep others out
 # Connections to a port that are being made: the sockets of shims and agents hold ten requests, of all who ask.
 AT_ONCE = 2
 REFUSED = "connection refused"  # as the system says it
@@ -52,7 +52,7 @@ class Forward:
         """Connect for an actor, and carry until both ways have ended; NoConnection when there is none."""
         try:
             what = "connections to ports of pods are open"
-            with admission.counted(_open, who, MOST, MOST_OF_ONE, what):
+            with admission.counted(_open, who, MOST, MAX_OF_ONE, what):
                 async with _connection(pod, port) as connected:
                     await self._carry(connected)
         except ConnectionError as error:

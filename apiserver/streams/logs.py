@@ -28,8 +28,8 @@ from kube.meta import parse_time
 from kube.resources import PODS
 
 STREAMS = ("All", "Stderr", "Stdout")
-MOST_FOLLOWERS = 1000  # at a time
-MOST_OF_ONE = 500  # of one actor
+MAX_FOLLOWERS = 1000  # at a time
+MAX_OF_ONE = 500  # of one actor
 INT64 = 2**63
 LAST: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 END_S = 0.2  # for a client whose right is gone to take the last chunk
@@ -106,7 +106,7 @@ async def pod_log(request: Request) -> Response:
     """Answer with a log; 204 for a pod without a node, a Status when there cannot be a log."""
     wanted = options(request.query, request.info.name, request.now)
     text = wanted.text
-    if text.follow and (_followers.total() >= MOST_FOLLOWERS or _followers[request.actor.name] >= MOST_OF_ONE):
+    if text.follow and (_followers.total() >= MAX_FOLLOWERS or _followers[request.actor.name] >= MAX_OF_ONE):
         raise TooManyRequests(
             "Too many logs are being followed. Please end some of them and try again.", retry_after_s=5
         )

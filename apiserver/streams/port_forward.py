@@ -25,8 +25,8 @@ from kube.resources import PODS
 from node.link import relay
 
 MOST = 500  # upgraded connections at a time
-MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
-MOST_PORTS = 100  # of one connection with channels, which are numbered in a byte
+MAX_OF_ONE = 250  # of one actor: who leaks them must not keep others out
+MAX_PORTS = 100  # of one connection with channels, which are numbered in a byte
 CHANNELS = {name: Protocol(name, status=False) for name in ("v4.channel.k8s.io", "portforward.k8s.io", "")}
 WITHOUT_UPGRADE = (
     f"Upgrade request required: ports are forwarded over WebSocket ({TUNNEL} and v4.channel.k8s.io), and SPDY without it is "
@@ -48,7 +48,7 @@ async def pod_port_forward(request: Request) -> None:
     else:
         talk = ChannelForward(request, CHANNELS[protocol], pod, ports)
     what = "clients forward ports"
-    with admission.counted(_open, request.actor.name, MOST, MOST_OF_ONE, what):
+    with admission.counted(_open, request.actor.name, MOST, MAX_OF_ONE, what):
         await threads.write(admission.note, request, pod, f"ports {', '.join(map(str, ports))}" if ports else "")
         async with admission.permitted(request, talk) as lost:
             await talk.run(lost)
@@ -72,8 +72,8 @@ def _ports(parameters: list[str]) -> list[int]:
     words = [word for text in parameters for word in text.split(",")]
     if not words:
         raise BadRequest("you must specify at least 1 port to forward, as ?ports=8080")
-    if len(words) > MOST_PORTS:
-        raise BadRequest(f"{len(words)} ports are too many for one connection, which has channels for {MOST_PORTS}")
+    if len(words) > MAX_PORTS:
+        raise BadRequest(f"{len(words)} ports are too many for one connection, which has channels for {MAX_PORTS}")
     for word in words:
         if not (word.isdecimal() and word.isascii() and len(word) <= 5 and 0 < int(word) < 1 << 16):
             raise BadRequest(f'"{word[:20]}" is no port: a number from 1 to 65535 is wanted')

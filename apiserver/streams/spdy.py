@@ -15,9 +15,9 @@ from typing import NamedTuple
 VERSION = 3
 WINDOW = 64 * 1024  # bytes of a stream, and of all streams, that may be on their way until another number is agreed on
 LARGEST_WINDOW = (1 << 31) - 1
-MOST_DATA = 1 << 20  # bytes in one frame that are taken; a frame is held until it is whole
-MOST_CONTROL = 16 * 1024  # bytes of any other frame …
-MOST_HEADERS = 16 * 1024  # … and of its headers, which came compressed
+MAX_DATA = 1 << 20  # bytes in one frame that are taken; a frame is held until it is whole
+MAX_CONTROL = 16 * 1024  # bytes of any other frame …
+MAX_HEADERS = 16 * 1024  # … and of its headers, which came compressed
 PROTOCOL_ERROR, REFUSED_STREAM, INTERNAL_ERROR = 1, 3, 6  # of a RST_STREAM; of a GOAWAY only the first
 FIN = 0x01
 _HEAD = struct.Struct(">II")
@@ -129,7 +129,7 @@ class Reader:
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
             flags, size = second >> 24, second & 0xFFFFFF
-            if size > (MOST_CONTROL if first & _CONTROL else MOST_DATA):
+            if size > (MAX_CONTROL if first & _CONTROL else MAX_DATA):
                 raise BadFrame(f"A frame of {size} bytes is too long.")
             if len(self._held) < _HEAD.size + size:
                 return
@@ -177,11 +177,11 @@ class Reader:
 
     def _headers(self, block: bytes) -> dict[str, str]:
         try:
-            text = self._inflater.decompress(block, MOST_HEADERS + 1)
+            text = self._inflater.decompress(block, MAX_HEADERS + 1)
         except zlib.error as error:
             raise BadFrame(f"Headers cannot be decompressed: {error}.") from None
-        if len(text) > MOST_HEADERS or self._inflater.unconsumed_tail:
-            raise BadFrame(f"Headers of more than {MOST_HEADERS} bytes are too long.")
+        if len(text) > MAX_HEADERS or self._inflater.unconsumed_tail:
+            raise BadFrame(f"Headers of more than {MAX_HEADERS} bytes are too long.")
         return _pairs(text)
 
 

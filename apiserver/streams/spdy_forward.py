@@ -13,7 +13,7 @@ from apiserver.streams.forward import Forward, NoConnection
 from kube.meta import Object
 
 TUNNEL = "SPDY/3.1+portforward.k8s.io"
-MOST_STREAMS = 500  # of one client; a pair of them is one connection
+MAX_STREAMS = 500  # of one client; a pair of them is one connection
 LARGEST_FRAME = 32 * 1024  # of data, so that others have their turn
 DATA, ERROR = "data", "error"
 
@@ -104,7 +104,7 @@ class SpdyForward(Messages):
         if part not in (DATA, ERROR) or not id_ or not port or part in pair.streams or pair.port != port:
             await self.send_message(spdy.reset(opened.stream, spdy.PROTOCOL_ERROR))
             return
-        if len(self._streams) >= MOST_STREAMS:
+        if len(self._streams) >= MAX_STREAMS:
             await self.send_message(spdy.reset(opened.stream, spdy.REFUSED_STREAM))
             return
         self._pairs[id_] = pair

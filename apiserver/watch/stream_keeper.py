@@ -20,8 +20,8 @@ from cluster.access import Actor
 from cluster.runtime.room import Room
 from kube.errors import TooManyRequests
 
-MOST_STREAMS = 20_000
-MOST_OF_ONE = 500  # streams of one name: who leaks watches must not keep others out
+MAX_STREAMS = 20_000
+MAX_OF_ONE = 500  # streams of one name: who leaks watches must not keep others out
 SPARE_FILES = 200  # descriptors left for everything that is no watch
 LOOK_EVERY_S = 0.25
 MANY = 2000  # from as many streams on a look comes once a second
@@ -45,12 +45,12 @@ class Keeper:
     def admit(self, actor: Actor) -> None:
         """Raise TooManyRequests when there is no room for one more watch."""
         files = limits.getrlimit(limits.RLIMIT_NOFILE)[0]  # each watch takes one
-        most = MOST_STREAMS if files == limits.RLIM_INFINITY else max(1, min(MOST_STREAMS, files - SPARE_FILES))
+        most = MAX_STREAMS if files == limits.RLIM_INFINITY else max(1, min(MAX_STREAMS, files - SPARE_FILES))
         if len(self.streams) >= most:
             raise TooManyRequests("The server runs as many watches as it can; try again later.", retry_after_s=5)
-        if self._names[actor.name] >= MOST_OF_ONE:
+        if self._names[actor.name] >= MAX_OF_ONE:
             raise TooManyRequests(
-                f'User "{actor.name}" runs {MOST_OF_ONE} watches already; end some of them.', retry_after_s=5
+                f'User "{actor.name}" runs {MAX_OF_ONE} watches already; end some of them.', retry_after_s=5
             )
 
     def add(self, stream: Stream) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from apiserver.watch.selection import WatchedChange
 
-MOST_ENTRIES = 1000  # of one kind
-MOST_BYTES = 1 << 20  # of one kind
+MAX_ENTRIES = 1000  # of one kind
+MAX_BYTES = 1 << 20  # of one kind
 
 
 class _Kind:
@@ -24,7 +24,7 @@ class _Kind:
     def add(self, entry: WatchedChange) -> None:
         self.entries.append(entry)
         self.size += entry.size
-        while len(self.entries) > MOST_ENTRIES or self.size > MOST_BYTES:
+        while len(self.entries) > MAX_ENTRIES or self.size > MAX_BYTES:
             gone = self.entries.popleft()
             self.size -= gone.size
             self.floor = gone.change.revision

@@ -24,7 +24,7 @@ from cluster.models import AuditEntry
 from kube.meta import Object
 
 DAY_MS = 86_400_000
-MOST_CHANGES = 50
+MAX_CHANGES = 50
 LONGEST_VALUE = 200
 LONGEST = {"actor": 350, "namespace": 63, "name": 253, "message": 1000}  # of what strangers may have sent
 MASK = "•••"
@@ -162,9 +162,9 @@ def changes(old: Object, new: Object, *, secret: bool = False) -> list[dict[str,
         {"path": _clean(path), "old": _scalar(before), "new": _scalar(after)}
         for path, before, after in _differences("", old, new, masked=False, secret=secret)
     ]
-    if len(differences) > MOST_CHANGES:
-        more = len(differences) - MOST_CHANGES
-        differences = [*differences[:MOST_CHANGES], {"path": "", "old": None, "new": f"and {more} more"}]
+    if len(differences) > MAX_CHANGES:
+        more = len(differences) - MAX_CHANGES
+        differences = [*differences[:MAX_CHANGES], {"path": "", "old": None, "new": f"and {more} more"}]
     return differences
 
 

@@ -27,8 +27,8 @@ from kube.kinds.core import Node
 from kube.resources import NAMESPACES, NODES
 
 ANY = Token.ANY
-MOST_S = 30 * tokens.DAY_S  # for which a join token waits for its machine
-LIFE_S = tokens.MOST_S  # of a node's own token, from when its agent last joined
+MAX_S = 30 * tokens.DAY_S  # for which a join token waits for its machine
+LIFE_S = tokens.MAX_S  # of a node's own token, from when its agent last joined
 LONGEST_AGENT = 36
 CLUSTER = "kube-system"  # whose uid identifies the cluster, as for other tools of Kubernetes
 
@@ -55,7 +55,7 @@ def invite(actor: Actor, node: str, lifetime_s: int, *, now: int | None = None) 
         raise Invalid.of("Token", "", [invalid("node", node, problem)])
     row = Token(node=node, joins=True, name="join")
     now = clock.milliseconds() if now is None else now
-    return tokens.issued(actor, row, min(lifetime_s, MOST_S), now)
+    return tokens.issued(actor, row, min(lifetime_s, MAX_S), now)
 
 
 def command(server: str, authority: str, token: str, node: str = ANY) -> str:

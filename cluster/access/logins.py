@@ -33,8 +33,8 @@ FIRST = "admin"  # the first administrator's name
 MINUTE_MS = 60_000
 LINK_MS = 15 * MINUTE_MS
 WINDOW_MS = 15 * MINUTE_MS
-MOST_FOR_NAME = 5
-MOST_FOR_ADDRESS = 50
+MAX_FOR_NAME = 5
+MAX_FOR_ADDRESS = 50
 GONE = "The user of this login link is deactivated; ask an administrator."
 REMEDY = f"Start “{settings.UP_COMMAND}” again, or run “{settings.LOGIN_COMMAND}”; each prints a new one."
 
@@ -147,9 +147,9 @@ def attempt(name: str, address: str, cookies: Mapping[str, str], *, now: int | N
         # Guesses that come together are counted one after another; the password is looked at afterwards.
         sql.lock_head(settings.ACCOUNTS_DATABASE)
         LoginFailure.objects.filter(at__lte=now - WINDOW_MS).delete()
-        wait = _wait(now, MOST_FOR_NAME, name=_folded(name), source=source)
+        wait = _wait(now, MAX_FOR_NAME, name=_folded(name), source=source)
         if not browser:
-            wait = max(wait, _wait(now, MOST_FOR_ADDRESS, source=source))
+            wait = max(wait, _wait(now, MAX_FOR_ADDRESS, source=source))
         if not wait:
             LoginFailure.objects.create(name=_folded(name), source=source, at=now)
     if wait:

@@ -44,10 +44,10 @@ SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
 MINUTE_S = 60
 DAY_S = 86_400
 LEAST_S = 10 * MINUTE_S
-MOST_S = 365 * DAY_S
+MAX_S = 365 * DAY_S
 RETAINED_MS = DAY_S * 1000  # how long the row of a token that ended stays, for whoever looks into the table
 USED_MS = 10 * MINUTE_S * 1000  # how coarse "last used" is
-MOST_OF_USER = 100
+MAX_OF_USER = 100
 LONGEST_NAME = 100
 AUDIENCE = "https://kubernetes.default.svc"
 RIGHT = f"{SERVICE_ACCOUNTS.id}/token"
@@ -78,8 +78,8 @@ def issue(actor: Actor, user: User, name: str, lifetime_s: int, *, now: int | No
     if not user.is_active:
         raise Conflict(f'The user "{user.username}" is deactivated; an administrator can change that.')
     now = clock.milliseconds() if now is None else now
-    if of_user(user, now=now).count() >= MOST_OF_USER:
-        raise Conflict(f"{user.username} holds {MOST_OF_USER} tokens; revoke those that nobody uses.")
+    if of_user(user, now=now).count() >= MAX_OF_USER:
+        raise Conflict(f"{user.username} holds {MAX_OF_USER} tokens; revoke those that nobody uses.")
     return issued(actor, Token(user=user, name=checked(name)), lifetime_s, now)
 
 
@@ -115,7 +115,7 @@ def issued(actor: Actor, row: Token, lifetime_s: int, now: int) -> Issued:
     """Store a new token, whose holder was looked at before."""
     secret = PREFIX + secrets.token_urlsafe(32)
     row.hash, row.created = digest(secret), now
-    row.expires = now + min(max(lifetime_s, LEAST_S), MOST_S) * 1000
+    row.expires = now + min(max(lifetime_s, LEAST_S), MAX_S) * 1000
     with transaction.atomic():
         row.save(force_insert=True)
         _record(actor, "issue-token", row, f"Token “{row.name}”, until {timestamp(row.expires)}.")

@@ -28,7 +28,7 @@ from kube.resources import EVENTS, PODS
 NAME = "garbage"
 ROOM = 1000  # dependents dealt with in one transaction
 RECHECK_MS = 30_000
-MOST_ALIVE = 200_000  # uids remembered; forgetting them costs a query each
+MAX_ALIVE = 200_000  # uids remembered; forgetting them costs a query each
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _OWNER, _MORE = "owner", "more"
 
@@ -101,7 +101,7 @@ class GarbageCollector(Consumer[GarbageState]):
         work = _Work(state, now)
         work.collect()
         work.release()
-        if len(state.alive) > MOST_ALIVE:
+        if len(state.alive) > MAX_ALIVE:
             state.alive.clear()
         more = [Timer(_MORE, "", now)] if state.gone or state.due else []
         checks = [

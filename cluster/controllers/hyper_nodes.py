@@ -23,7 +23,7 @@ from kube.volcano import topology
 from kube.volcano.topology import Domain, HyperNode
 
 CONDITION = "Ready"
-MOST_REPORTED = 3  # problems of one HyperNode that its condition names
+MAX_REPORTED = 3  # problems of one HyperNode that its condition names
 
 
 class _Meta(View):
@@ -96,7 +96,7 @@ def status(hyper_node: Object, domain: Domain, now: int) -> dict[str, Any]:
     before = lenient.mapping(hyper_node, "status")
     generation = lenient.whole(hyper_node, "metadata", "generation") or 0
     reason = domain.problems[0].reason if domain.problems else "MembersFound"
-    message = " ".join(problem.message for problem in domain.problems[:MOST_REPORTED])
+    message = " ".join(problem.message for problem in domain.problems[:MAX_REPORTED])
     ready = condition(before, CONDITION, reason, message, now, holds=not domain.problems, generation=generation)
     others = [each for each in lenient.sequence(before, "conditions") if each.get("type") != CONDITION]
     return {"nodeCount": len(domain.nodes), "conditions": [*others, ready]}

@@ -38,7 +38,7 @@ ROOM = 1000  # objects deleted in one transaction
 _MAKERS = (resources.CRON_JOBS, resources.JOB_FLOWS)  # they go first, as they make jobs
 SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
 AFTER_MS = 10_000  # when a namespace that is gone is looked into again
-MOST_LOOKS = 30
+MAX_LOOKS = 30
 _LOOK, _GONE = "look", "gone"
 
 
@@ -138,7 +138,7 @@ class NamespaceController(Consumer[NamespacesState]):
         left = content(name)
         plan[0].extend(left.deletions)
         looks = int(timer.payload.get("looks", 1))
-        if left.counts and looks < MOST_LOOKS:
+        if left.counts and looks < MAX_LOOKS:
             plan[1].append(Timer(_GONE, name, now + AFTER_MS, {"looks": looks + 1}))
 
 

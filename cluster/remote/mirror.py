@@ -30,7 +30,7 @@ PULSE_S = 5.0
 AGAIN_S = 1.0
 PULSE_ANSWER_S = 5.0
 DISCOVER_S = 60.0  # a kind that is installed later shows within so long
-MOST_WAITING = 64  # updates that wait for the writer; more make the readers wait
+MAX_WAITING = 64  # updates that wait for the writer; more make the readers wait
 BATCH = 1000  # objects written in one transaction
 IDENTITY = "/api/v1/namespaces/kube-system"
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class ClusterMirror:
     ) -> None:
         self._term = term
         self._connect, self._thread, self._random = connect, thread, random or SystemRandom()
-        self._updates = line(MOST_WAITING)
+        self._updates = line(MAX_WAITING)
         self._outage = Outage("storing what the cluster reported", log)
         self._followed: dict[str, Thread] = {}
         self._unfollowed: dict[str, KindStatus] = {}

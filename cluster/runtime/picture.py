@@ -20,7 +20,7 @@ from kube.errors import Expired
 from kube.resources import Resource
 
 log = logging.getLogger(__name__)
-MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
+MAX_CHANGES = 20_000  # beyond that many, loading anew is quicker
 
 
 class Picture(Protocol):
@@ -74,10 +74,10 @@ class SharedPicture(Generic[P]):
     def _advanced(self, head: int) -> P:
         """Return the picture at a newer revision: this one with the changes or, where they are too many, a new one."""
         picture = self._picture
-        if picture is None or head - picture.revision > MOST_CHANGES:
+        if picture is None or head - picture.revision > MAX_CHANGES:
             return self._load(head)
         try:
-            changes = store.changes(picture.revision, self._kinds, limit=MOST_CHANGES, until=head)
+            changes = store.changes(picture.revision, self._kinds, limit=MAX_CHANGES, until=head)
         except Expired:
             return self._load(head)
         for change in changes:

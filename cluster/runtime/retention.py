@@ -19,7 +19,7 @@ from cluster.store import Delete, Group, Store, sql, store
 from kube.resources import EVENTS
 
 BATCH = 2000
-MOST_EVENTS = 200_000
+MAX_EVENTS = 200_000
 
 
 def run(until: float, *, now: int | None = None, source: Store | None = None) -> int:
@@ -40,7 +40,7 @@ def run(until: float, *, now: int | None = None, source: Store | None = None) ->
 def expire_events(until: float, *, now: int | None = None) -> int:
     """Delete the events that are too old or too many until clock.monotonic() is `until`; return how many."""
     oldest = (clock.milliseconds() if now is None else now) - settings.EVENT_HOURS * 3600 * 1000
-    excess = sum(store.count(EVENTS, by="namespace").values()) - MOST_EVENTS
+    excess = sum(store.count(EVENTS, by="namespace").values()) - MAX_EVENTS
     removed = 0
     while clock.monotonic() < until:
         oldest_events = store.find(EVENTS, order="created", limit=BATCH)

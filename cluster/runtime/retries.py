@@ -22,7 +22,7 @@ from kube.resources import EVENTS
 
 RETRY = "retry"  # the kind of the timers that bring failed groups back
 RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time
-RETRY_MOST_MS = 30_000
+RETRY_MAX_MS = 30_000
 REPORTED_AFTER = 8  # tries, some three seconds: what only met another change is over by then
 REPORTED_AFTER_MS = 3000  # the same where the tries are further apart
 REFUSED = "WriteRefused"  # the reason of the event
@@ -89,7 +89,7 @@ class Retries:
             log.info("consumer %s will look at %s again: %s", self._cursor, group.key, outcome)
             if not group.key:
                 continue
-            due = now + (0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20)))
+            due = now + (0 if tries == 1 else min(RETRY_MAX_MS, RETRY_MS << min(tries - 2, 20)))
             is_reported = is_noted and (not before.is_noted or tries & (tries - 1) == 0)
             payload = {"error": str(outcome), "tries": tries, "news": is_reported}
             timers.append(Timer(RETRY, group.key, due, payload))

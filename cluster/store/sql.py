@@ -17,7 +17,7 @@ COLUMNS = "o.resource, o.namespace, o.name, o.uid, o.revision, o.created, c.body
 INDEXED = ("uid", "created", "phase", "queue", "node", "owner", "creator", "trouble", "terms")
 FROM = "FROM cluster_object o JOIN cluster_change c ON c.revision = o.revision"
 CHUNK = 500  # keys in one IN list
-MOST_PARAMETERS = 1_000  # for the values of one column
+MAX_PARAMETERS = 1_000  # for the values of one column
 LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}  # in which capitals are small letters
 
 INSERT_CHANGE = (
@@ -81,7 +81,7 @@ def is_among(column: str, values: Sequence[str], vendor: str) -> tuple[str, list
     """
     if not values:
         return "1 = 0", []
-    if len(values) <= MOST_PARAMETERS:
+    if len(values) <= MAX_PARAMETERS:
         return f"{column} IN ({marks(len(values))})", list(values)
     if vendor == "sqlite":
         return f"{column} IN (SELECT value FROM json_each(%s))", [json.dumps(values)]

@@ -23,12 +23,12 @@ from dashboard.live.streams import Stream, StreamRequest
 from dashboard.live.topics import parse
 from kube.errors import ApiError
 
-MOST_BYTES = 16 * 1024
-MOST_SUBSCRIPTIONS = 32
+MAX_BYTES = 16 * 1024
+MAX_SUBSCRIPTIONS = 32
 BURST = 100  # messages of a client at once …
 RATE = 20.0  # … and in a second, in the long run
-MOST_WAITING = 100  # messages for a client that does not read
-MOST_WAITING_CHARS = 8_000_000
+MAX_WAITING = 100  # messages for a client that does not read
+MAX_WAITING_CHARS = 8_000_000
 
 LOGGED_OUT = 4401
 TOO_SLOW = 4408
@@ -83,7 +83,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         now = clock.monotonic()
         self.allowance = min(BURST, self.allowance + (now - self.last_message) * RATE) - 1
         self.last_message = now
-        if len(text) > MOST_BYTES or self.allowance < 0:
+        if len(text) > MAX_BYTES or self.allowance < 0:
             await self._end(TOO_MUCH)
             return
         try:
@@ -102,8 +102,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
 
     async def _subscribe(self, message: messages.Subscribe) -> None:
         self._unsubscribe(message.id)
-        if len(self.topics) + len(self.streams) >= MOST_SUBSCRIPTIONS:
-            self.offer(messages.denied(message.id, f"A page may follow {MOST_SUBSCRIPTIONS} things at most."))
+        if len(self.topics) + len(self.streams) >= MAX_SUBSCRIPTIONS:
+            self.offer(messages.denied(message.id, f"A page may follow {MAX_SUBSCRIPTIONS} things at most."))
         elif message.stream:
             self._open(message.id, message.stream)
         elif message.topic != message.id:
@@ -161,7 +161,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.waiting.append(text)
         self.waiting_chars += len(text)
         self.has_messages.set()
-        if len(self.waiting) > MOST_WAITING or self.waiting_chars > MOST_WAITING_CHARS:
+        if len(self.waiting) > MAX_WAITING or self.waiting_chars > MAX_WAITING_CHARS:
             self._too_slow()
         else:
             self.shelf.put(text)

@@ -37,7 +37,7 @@ REST = 6.0  # a topic rests this many times as long as it took to render
 FREE_S = 0.03  # what takes no longer than this need not rest
 LONGEST_REST_S = 4.0
 HEAD_EVERY_S = 4.0  # pages call themselves stale after 12 s without one
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 FAILED = "This part of the page cannot be refreshed at present. Reload the page; if that fails too, look at the server's log."
 log = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ class Hub(Follower):
 
     def _fail(self, rendering: Rendering) -> None:
         rendering.failures += 1
-        if rendering.failures >= MOST_FAILURES:
+        if rendering.failures >= MAX_FAILURES:
             self._refuse(rendering, FAILED)
         else:
             rendering.rests_until = clock.monotonic() + self.pace.poll_s

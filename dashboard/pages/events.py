@@ -44,7 +44,7 @@ EMPTY = {
 }
 
 
-MOST_ABOUT = 20
+MAX_ABOUT = 20
 
 
 class EventRow(NamedTuple):
@@ -98,7 +98,7 @@ def events_about_topic(request: TopicRequest) -> Parts:
     """The newest events about one object, for readers who may list events in their namespace."""
     namespace, uid = (request.params.get(each, "") for each in ("namespace", "uid"))
     access.require(request.actor, "list", EVENTS, namespace)
-    events = store.find(EVENTS, namespace=namespace, owner=uid, order="-revision", limit=MOST_ABOUT)
+    events = store.find(EVENTS, namespace=namespace, owner=uid, order="-revision", limit=MAX_ABOUT)
     html = render_to_string("dashboard/_event_list.html", {"events": [event_row(stored) for stored in events]})
     return Parts({"events-about": html}, watches=[Watch(EVENTS.id, namespace, owner=uid)])
 

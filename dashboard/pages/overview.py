@@ -33,10 +33,10 @@ TOPIC = "dashboard:overview"
 WAITS_LONG_MS = 60_000
 LATELY_MS = 24 * 3600 * 1000
 MOST = 6  # of each sort of trouble; the rest is a link with a number
-MOST_FAILED = 200  # the newest failed jobs, among which those that failed alike are one line
+MAX_FAILED = 200  # the newest failed jobs, among which those that failed alike are one line
 MAX_ROWS = 8  # queues and nodes
-MOST_WAITING = 200  # the oldest waiting jobs, among which those that wait alike are one line
-MOST_JUDGED = 50  # the newest waiting jobs, which are checked for whether they can start at all
+MAX_WAITING = 200  # the oldest waiting jobs, among which those that wait alike are one line
+MAX_JUDGED = 50  # the newest waiting jobs, which are checked for whether they can start at all
 WAITING = ("Pending", "")
 # Reasons of a pod group's condition Unschedulable that do not pass by themselves, of scheduler.engine.cause.Reason.
 HOPELESS = frozenset(
@@ -125,9 +125,9 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     with store.reading() as head, cluster_usage.current(head) as picture:
         counts = _by_phase(store.count(JOBS, namespace=chosen))
         legend = [(word, counts[word], phases.appearance(word).hue) for word in phases.JOB_PHASES if counts.get(word)]
-        failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST_FAILED)
-        waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST_WAITING)
-        newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
+        failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MAX_FAILED)
+        waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MAX_WAITING)
+        newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MAX_JUDGED)
         hopeless = _hopeless(newest)
         not_running = _not_running(chosen)
         rooms = reserved_room.rows(actor, picture.reservations(), visible)
@@ -135,7 +135,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         stuck = [each for each in hopeless if each.uid not in {*not_running, *idle}]
         listed = {*not_running, *idle, *(job.uid for job in hopeless)}
         patient = [each for each in waiting if each.uid not in listed and each.created <= now - WAITS_LONG_MS]
-        is_least = len(waiting) == MOST_WAITING
+        is_least = len(waiting) == MAX_WAITING
         troubles = [
             *(_node_troubles(picture) if sees_cluster else ()),
             *idle.values(),

@@ -15,7 +15,7 @@ WORDS = MappingProxyType(
     {"refuse": "Waits", "enter": "Let in", "bind": "Bound", "return": "Taken back", "evict": "Evicted"}
 )
 KINDS = MappingProxyType({word: kind for kind, word in WORDS.items()})
-MOST_NODES = 6  # that a row names; the others are a number with a hint
+MAX_NODES = 6  # that a row names; the others are a number with a hint
 
 
 def rows(decisions: Iterable[StoredDecision], *, names_group: bool) -> dict[str, str]:
@@ -32,8 +32,8 @@ def rows(decisions: Iterable[StoredDecision], *, names_group: bool) -> dict[str,
             "job": job_of(decision.name),
             "other_namespace": other_namespace,
             "other_job": job_of(other_name),
-            "nodes": decision.nodes[:MOST_NODES],
-            "more": decision.nodes[MOST_NODES:],
+            "nodes": decision.nodes[:MAX_NODES],
+            "more": decision.nodes[MAX_NODES:],
         }
         html[f"decision-{row.id}"] = render_to_string("dashboard/_decision_row.html", context)
     return html

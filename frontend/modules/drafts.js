@@ -9,7 +9,7 @@ import { reach } from "./reach.js";
 
 const PAUSE_MS = 300;
 const AGAIN_MS = 2000;
-const MOST_OFFERED = 3;
+const MAX_OFFERED = 3;
 const CHOSEN = "draft to open"; // in sessionStorage: the draft that a reader goes on with on the page that opens
 const CHANGES = ["input", "change", "click", "keyup", "paste", "cut", "drop"];
 
@@ -130,7 +130,7 @@ async function offer(form, name, own) {
   for (;;) {
     const held = new Set(((await navigator.locks?.query())?.held ?? []).map((lock) => lock.name));
     const others = drafts(name).filter(({ id }) => id !== own());
-    const free = others.filter(({ id }) => !held.has(lockOf(id))).slice(0, MOST_OFFERED);
+    const free = others.filter(({ id }) => !held.has(lockOf(id))).slice(0, MAX_OFFERED);
     for (const [id, close] of offered) {
       if (free.some((draft) => draft.id === id)) continue;
       close();

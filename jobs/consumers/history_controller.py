@@ -26,7 +26,7 @@ from kube.resources import JOBS
 MOST = 200  # jobs recorded in one transaction
 SWEEP, LATER, SETTLE = "sweep", "record", "settle"
 SETTLE_MS = 30_000  # the pods of a deleted job end after it
-SETTLE_MOST_MS = 3_600_000
+SETTLE_MAX_MS = 3_600_000
 _TURNS = (b'"Restarting"', b'"Aborted"')
 
 
@@ -109,7 +109,7 @@ def _unsettled(written: Iterable[Record], due: dict[str, Timer], now: int) -> li
         if each.deleted and not record.read(each.history).is_settled:
             before = due.get(each.uid)
             wait = 2 * before.payload.get("wait", SETTLE_MS // 2) if before else SETTLE_MS
-            if wait <= SETTLE_MOST_MS:
+            if wait <= SETTLE_MAX_MS:
                 ref = Ref(each.namespace, each.name, each.uid)
                 timers.append(_timer(SETTLE, ref, now + wait, wait=wait))
     return timers

@@ -20,7 +20,7 @@ from jobs.controller.pod_diff import PodDiff
 from jobs.controller.requests import Request, pods_named, together
 from jobs.controller.round import Round
 from jobs.lifecycle import causes, dependencies, messages, phases, requester
-from jobs.lifecycle.causes import MOST_FAILURES, Causes
+from jobs.lifecycle.causes import MAX_FAILURES, Causes
 from jobs.lifecycle.phases import Decision, PhaseRule, Procedure, Step
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.contract import KeyPair
@@ -28,7 +28,7 @@ from kube import events, pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import COMMANDS, JOBS
 
-MOST_EXIT_CODES = 32  # that a status lists
+MAX_EXIT_CODES = 32  # that a status lists
 ROOM = 1000  # pods created or deleted in one round: a transaction of about a tenth of a second
 _EVENT_REASONS = {  # reason → that of the event
     phases.UNSCHEDULABLE: "PodGroupPending",
@@ -222,8 +222,8 @@ def _situation(reading: Reading, round_: Round, *, is_admitted: bool) -> Situati
         max_retry=job.max_retry,
         admitted=is_admitted,
         waiting=group.waiting if group else "",
-        failures=tuple(pod.how_failed for pod in diff.failed[:MOST_FAILURES]),
-        obstacles=tuple(pod.obstacle for pod in diff.stuck[:MOST_FAILURES] if pod.obstacle is not None),
+        failures=tuple(pod.how_failed for pod in diff.failed[:MAX_FAILURES]),
+        obstacles=tuple(pod.obstacle for pod in diff.stuck[:MAX_FAILURES] if pod.obstacle is not None),
         stuck_pods=len(diff.stuck),
         obstacles_before=causes.in_status(job.status) if job.phase in phases.STOPPING else Causes(),
         foreign_names=tuple(diff.foreign),
@@ -287,5 +287,5 @@ def _searched(job: JobFact, group: GroupFact | None, diff: PodDiff, decision: De
         changes[causes.FIELD] = causes.written(decision.text.causes)
     # A finished job keeps its exit codes when its failed pods are gone.
     if codes or job.phase not in phases.FINISHED:
-        changes["exitCodes"] = codes[:MOST_EXIT_CODES] or None
+        changes["exitCodes"] = codes[:MAX_EXIT_CODES] or None
     return changes

@@ -19,7 +19,7 @@ from kube.kinds.batch import JobPhase
 from kube.kinds.flow import JobFlow
 from kube.meta import Object
 
-MOST_HISTORIES = 100  # phases kept in the history of one job
+MAX_HISTORIES = 100  # phases kept in the history of one job
 # Each job is in one list: as in Volcano's design, a job on its way to a phase is in the list of that phase.
 LIST_OF = {
     JobPhase.PENDING: "pendingJobs",
@@ -89,6 +89,6 @@ def _entry(job: OwnedJob, before: Object | None, now: int) -> dict[str, Any]:
     if not histories or histories[-1].get("state") != str(job.phase):
         moment = meta.timestamp(now)
         ended = [*histories[:-1], {**histories[-1], "endTimestamp": moment}] if histories else []
-        histories = [*ended, {"state": str(job.phase), "startTimestamp": moment}][-MOST_HISTORIES:]
+        histories = [*ended, {"state": str(job.phase), "startTimestamp": moment}][-MAX_HISTORIES:]
     entry["runningHistories"] = histories
     return entry

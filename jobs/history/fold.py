@@ -25,7 +25,7 @@ from kube.kinds.batch import JobPhase
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
-MOST_STRETCHES = 50  # of one pod
+MAX_STRETCHES = 50  # of one pod
 MAX_EVENTS = 200
 LET_IN = ("Inqueue", "Running")
 _STORED_ANNOTATIONS = (TASK, INDEX)
@@ -176,7 +176,7 @@ class _Draft:
 
 
 def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
-    """Return the stretches of a pod's containers, updated by its status; beyond MOST_STRETCHES the first and newest stay."""
+    """Return the stretches of a pod's containers, updated by its status; beyond MAX_STRETCHES the first and newest stay."""
     stretches = {(each.container, each.started): each for each in before}
     for status in pod.status.container_statuses:
         for state in (status.last_state, status.state):
@@ -191,8 +191,8 @@ def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
             elif state.running and (started := moment(state.running.started_at)) is not None:
                 stretches[status.name, started] = Stretch(container=status.name, started=started)
     ordered = sorted(stretches.values(), key=lambda each: (each.started, each.container))
-    if len(ordered) > MOST_STRETCHES:
-        ordered = [ordered[0], *ordered[1 - MOST_STRETCHES :]]
+    if len(ordered) > MAX_STRETCHES:
+        ordered = [ordered[0], *ordered[1 - MAX_STRETCHES :]]
     return ordered
 
 

@@ -22,9 +22,9 @@ from kube.kinds.fields import View
 from kube.pod_health import Cause as Kept
 
 FIELD = "causes"  # of the status
-MOST_NAMES = 3  # pods that a cause names; the others are counted
-MOST_CAUSES = 3  # causes in one text
-MOST_FAILURES = 500  # failures that are looked at, if more pods failed
+MAX_NAMES = 3  # pods that a cause names; the others are counted
+MAX_CAUSES = 3  # causes in one text
+MAX_FAILURES = 500  # failures that are looked at, if more pods failed
 LONGEST_MESSAGE = 200  # characters of a container's message that are shown
 _CLAUSE_END = re.compile(r"[,;:.](?= )")
 START_ERROR = "StartError"  # the reason of a container whose command could not be run
@@ -222,7 +222,7 @@ class PodName(View):
 
 
 class Cause(View):
-    """Failures summed up as one: why, as in a `Failure`, and the first MOST_NAMES pods, each name once.
+    """Failures summed up as one: why, as in a `Failure`, and the first MAX_NAMES pods, each name once.
 
     `message` is set if all failures have the same. `more` is how many other pods there are, counted by name.
     """
@@ -279,15 +279,15 @@ def in_status(status: Mapping[str, Any]) -> Causes:
 
 
 def summed_up(failures: Iterable[Failure], more: int = 0) -> Causes:
-    """Return why pods failed: at most MOST_CAUSES, the commonest first, each with its pods in the order of their names.
+    """Return why pods failed: at most MAX_CAUSES, the commonest first, each with its pods in the order of their names.
 
     `more` is how many pods failed besides these.
     """
     groups = sorted(_alike(failures), key=lambda group: (-len(group), _natural(group[0])))
-    found = [_cause(group) for group in groups[:MOST_CAUSES]]
+    found = [_cause(group) for group in groups[:MAX_CAUSES]]
     if len(found) == 1:
         return Causes(groups=[replace(found[0], more=found[0].more + more)])
-    return Causes(groups=found, others=more + sum(map(len, groups[MOST_CAUSES:]))) if found else Causes()
+    return Causes(groups=found, others=more + sum(map(len, groups[MAX_CAUSES:]))) if found else Causes()
 
 
 def _alike(failures: Iterable[Failure]) -> Iterator[list[Failure]]:
@@ -315,8 +315,8 @@ def _cause(group: Sequence[Failure]) -> Cause:
         exit_codes=list(first.exit_codes),
         message=first.message,
         obstacle=first.obstacle,
-        pods=names[:MOST_NAMES],
-        more=max(len(names) - MOST_NAMES, 0),
+        pods=names[:MAX_NAMES],
+        more=max(len(names) - MAX_NAMES, 0),
     )
 
 

@@ -36,8 +36,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     max_retry: int = 3
     admitted: bool = True  # the scheduler has admitted the pod group to its queue
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
-    failures: tuple[Failure, ...] = ()  # at most MOST_FAILURES of them
-    obstacles: tuple[Failure, ...] = ()  # what keeps bound pods from running; at most MOST_FAILURES of them
+    failures: tuple[Failure, ...] = ()  # at most MAX_FAILURES of them
+    obstacles: tuple[Failure, ...] = ()  # what keeps bound pods from running; at most MAX_FAILURES of them
     stuck_pods: int = 0  # how many such pods there are
     obstacles_before: Causes = Causes()  # what kept pods from running when they were last ended
     refused: str = ""  # why limit ranges or quotas allow no more pods

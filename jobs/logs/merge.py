@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-MOST_PIECES = 10  # at most this many times as many pieces as lines are read
+MAX_PIECES = 10  # at most this many times as many pieces as lines are read
 
 
 class Printed(Protocol):
@@ -70,7 +70,7 @@ def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, si
             break
         size -= len(entry.line.data)
         number += entry.line.whole
-        if entries and (number > lines or size < 0 or len(entries) == lines * MOST_PIECES):
+        if entries and (number > lines or size < 0 or len(entries) == lines * MAX_PIECES):
             return Newest(entries[::-1], is_cut=True)
         entries.append(entry)
     return Newest(entries[::-1], is_cut=False)

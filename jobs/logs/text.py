@@ -20,12 +20,12 @@ from typing import NamedTuple
 from jobs.logs import pens
 from jobs.logs.pens import Pen
 
-MOST_CELLS = 1_000_000  # characters of a line; anything after them is only in the download
-MOST_MOVED = 1000  # columns that a sequence moves or clears at most: no terminal is wider
-MOST_RUNS = 2000  # runs of a line; the rest of it is plain
+MAX_CELLS = 1_000_000  # characters of a line; anything after them is only in the download
+MAX_MOVED = 1000  # columns that a sequence moves or clears at most: no terminal is wider
+MAX_RUNS = 2000  # runs of a line; the rest of it is plain
 RUN_LENGTH = 2000  # characters of a run, so that little of a growing line is sent again
-MOST_ADDRESS = 2000  # characters
-MOST_STRING = MOST_ADDRESS + 500  # characters of a sequence that holds an address
+MAX_ADDRESS = 2000  # characters
+MAX_STRING = MAX_ADDRESS + 500  # characters of a sequence that holds an address
 _CLEAN = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f]+")  # tabs are text
 _SEQUENCE = re.compile(
     r"\x1b(?:\[(?P<numbers>[0-?]{0,128})[ -/]{0,8}(?P<final>[@-~])"  # CSI
@@ -36,7 +36,7 @@ _BEGUN = re.compile(r"\x1b(?:\[[0-?]{0,128}[ -/]{0,8}|[ -/]{0,8})")
 _END = re.compile(r"[\x07\x18\x1a\x1b\x9c]")
 _HYPERLINK = re.compile(r"8;[^;]*;(https?://.*)", re.DOTALL)
 _ADDRESS = re.compile(
-    rf"\bhttps?://[^\s<>\"'`{{}}|\\^\u2026\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2400-\u2426]{{1,{MOST_ADDRESS}}}"
+    rf"\bhttps?://[^\s<>\"'`{{}}|\\^\u2026\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2400-\u2426]{{1,{MAX_ADDRESS}}}"
 )
 _ANEW = re.compile(rb"[\r\n]|\x1b\[2K|\x1b\[1?G")
 # Control characters that are shown as a picture, and those that terminals drop; any other is shown as U+FFFD.
@@ -97,11 +97,11 @@ class PrintedLine:
             return [Run(self._only)]
         text, drawn = self.text, self._pens
         edges = [at for at, (one, other) in enumerate(pairwise(drawn), 1) if one is not other and one != other]
-        if len(edges) > MOST_RUNS:
-            end = edges[MOST_RUNS]
-            edges = edges[: MOST_RUNS + 1]
+        if len(edges) > MAX_RUNS:
+            end = edges[MAX_RUNS]
+            edges = edges[: MAX_RUNS + 1]
             drawn = [*drawn[:end], *[Pen()] * (len(drawn) - end)]
-        addresses = list(_addresses(text))[:MOST_RUNS]
+        addresses = list(_addresses(text))[:MAX_RUNS]
         cuts = {0, len(text), *edges, *range(0, len(text), RUN_LENGTH)}
         cuts.update(edge for span in addresses for edge in span)
         coming = iter([*addresses, (len(text), len(text))])
@@ -143,7 +143,7 @@ class PrintedLine:
         found = _END.search(text, at)
         string = self._string or ""
         end = found.start() if found else len(text)
-        string = self._string = string + text[at : min(end, at + MOST_STRING - len(string))]
+        string = self._string = string + text[at : min(end, at + MAX_STRING - len(string))]
         if not found:
             return len(text)
         if found[0] == "\x1b" and found.end() == len(text):
@@ -153,7 +153,7 @@ class PrintedLine:
         is_whole = found[0] in "\x07\x9c" or text.startswith("\x1b\\", found.start())
         if is_whole and string.startswith("]8;"):
             address = _HYPERLINK.fullmatch(string, 1)
-            is_one = len(string) < MOST_STRING and address and _ADDRESS.fullmatch(address[1])
+            is_one = len(string) < MAX_STRING and address and _ADDRESS.fullmatch(address[1])
             self._pen = self._pen._replace(link=address[1] if address and is_one else "")
         return found.start() if found[0] == "\x1b" else found.end()
 
@@ -180,7 +180,7 @@ class PrintedLine:
 
     def _move(self, at: int) -> None:
         self._has_returned |= at <= 0 < self._at
-        self._at = min(max(at, 0), max(len(self._cells), MOST_MOVED))
+        self._at = min(max(at, 0), max(len(self._cells), MAX_MOVED))
 
     def _erase(self, what: int) -> None:
         """Erase to the end of the line (0), from its beginning (1), or all of it (2)."""
@@ -189,20 +189,20 @@ class PrintedLine:
         self._has_returned |= what == 2
         self._note_state()
         if what == 1:
-            begin, end = max(self._at + 1 - MOST_MOVED, 0), min(self._at + 1, len(self._cells))
+            begin, end = max(self._at + 1 - MAX_MOVED, 0), min(self._at + 1, len(self._cells))
             self._put(begin, " " * (end - begin), Pen())
             return
         begin = self._at if what == 0 else 0
         del self._cells[begin:]
         del self._pens[begin:]
-        self._at = min(self._at, max(len(self._cells), MOST_MOVED))
+        self._at = min(self._at, max(len(self._cells), MAX_MOVED))
 
     def _write(self, text: str) -> None:
         self._note_state()
         if self._at > len(self._cells):
             gap = " " * (self._at - len(self._cells))
             self._put(len(self._cells), gap, Pen())
-        text = text[: MOST_CELLS - self._at]
+        text = text[: MAX_CELLS - self._at]
         self._put(self._at, text, self._pen)
         self._at += len(text)
 

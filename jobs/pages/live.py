@@ -21,7 +21,7 @@ from jobs.rules import yaml_write
 from kube.errors import NotFound
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 
-MOST_DECISIONS = 200
+MAX_DECISIONS = 200
 SOON_MS = 1000  # the delayed action has happened by then, after its due time
 
 
@@ -149,7 +149,7 @@ def decision_rows(detail: Detail) -> dict[str, str]:
     """Return the rows of what the scheduler decided about the job, newest first."""
     group = f"{detail.stored.name}-{detail.stored.uid}"
     about = decision_store.Filters(namespaces=detail.stored.namespace, name=group)
-    return decisions.rows(decision_store.find(about, limit=MOST_DECISIONS), names_group=False)
+    return decisions.rows(decision_store.find(about, limit=MAX_DECISIONS), names_group=False)
 
 
 def yaml_parts(detail: Detail) -> dict[str, str]:

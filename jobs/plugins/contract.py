@@ -17,7 +17,7 @@ from kube.resources import Resource
 from node.rules.programs import Program
 
 PodSpec = dict[str, Any]
-MOST_PORT = 65_535
+MAX_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def unchanged(draft: Draft, _: PodIdentity) -> Draft:
 def wrong_ports(context: Context, *flags: str) -> Iterator[str]:
     """Yield a message for each of these flags whose value is not a valid port."""
     for flag in flags:
-        if not 1 <= context.number(flag) <= MOST_PORT:
-            yield f"--{flag} must be a port from 1 to {MOST_PORT}, and is {context.number(flag)}."
+        if not 1 <= context.number(flag) <= MAX_PORT:
+            yield f"--{flag} must be a port from 1 to {MAX_PORT}, and is {context.number(flag)}."
 
 
 def unknown_tasks(context: Context, flags: Sequence[str], outcome: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.arguments import Flags
-from jobs.plugins.contract import MOST_PORT, Context, Draft, KeyPair, Plugin, PluginObject, PodHook, PodIdentity
+from jobs.plugins.contract import MAX_PORT, Context, Draft, KeyPair, Plugin, PluginObject, PodHook, PodIdentity
 from kube import lenient
 from kube.meta import Object
 from kube.resources import SECRETS
@@ -61,12 +61,12 @@ def _secret(context: Context) -> Object:
 
 def _port(context: Context) -> int:
     port = context.number("ssh-port")
-    return port if 1 <= port <= MOST_PORT else DEFAULT_PORT
+    return port if 1 <= port <= MAX_PORT else DEFAULT_PORT
 
 
 def _warnings(context: Context) -> Iterator[str]:
     if _port(context) != context.number("ssh-port"):
-        yield f"--ssh-port must be a port from 1 to {MOST_PORT}, and is {context.number('ssh-port')}; {DEFAULT_PORT} is used."
+        yield f"--ssh-port must be a port from 1 to {MAX_PORT}, and is {context.number('ssh-port')}; {DEFAULT_PORT} is used."
     private, public = context.text("ssh-private-key"), context.text("ssh-public-key")
     if private and not public:
         yield "--ssh-private-key without --ssh-public-key lets nobody in; give both, or neither to have a pair made."

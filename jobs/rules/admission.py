@@ -26,7 +26,7 @@ from scheduler.records import constraints
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3
 _DEFAULTS = {"queue": DEFAULT_QUEUE, "schedulerName": DEFAULT_SCHEDULER, "maxRetry": DEFAULT_MAX_RETRY}
-MOST_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
+MAX_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
 LONGEST_POD_NAME = 63  # bytes: it is a host name and a label
 SUFFIX_LENGTH = 5  # of a generated name
 ALWAYS_WRITTEN = ("metadata", "resources")
@@ -235,9 +235,9 @@ def _check_numbers(spec: dict[str, Any]) -> Iterator[Cause]:
             detail = f"'minAvailable' is greater than 'replicas' in task {name} ({replicas}); lower it or add replicas."
             yield invalid(f"{path}.minAvailable", minimum, detail)
         yield from _check_partitions(task, path)
-    if total > MOST_PODS:
+    if total > MAX_PODS:
         detail = (
-            f"a job may have {MOST_PODS:,} pods at most, and the tasks ask for {total:,}; split it into several jobs."
+            f"a job may have {MAX_PODS:,} pods at most, and the tasks ask for {total:,}; split it into several jobs."
         )
         yield invalid("spec.tasks", total, detail)
     minimum = lenient.whole(spec, "minAvailable")

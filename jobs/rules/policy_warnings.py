@@ -17,7 +17,7 @@ from kube.kinds.batch import Action, JobEvent
 from kube.kinds.pod import RestartPolicy
 from kube.meta import parse_duration
 
-MOST_EXIT_CODE = 255
+MAX_EXIT_CODE = 255
 OF_TASKS = (
     JobEvent.POD_FAILED,
     JobEvent.POD_EVICTED,
@@ -172,9 +172,9 @@ def _exit_codes(written: PolicyAt) -> Iterator[str]:
     code = written.exit_code
     if code is None:
         return
-    if not 0 <= code <= MOST_EXIT_CODE:
+    if not 0 <= code <= MAX_EXIT_CODE:
         yield (
-            f"{written.path}.exitCode: no process ends with {code}, exit codes are 1 to {MOST_EXIT_CODE} "
+            f"{written.path}.exitCode: no process ends with {code}, exit codes are 1 to {MAX_EXIT_CODE} "
             "(128 and the number of the signal for a signal)."
         )
     elif code and _all(written, _starts_again):

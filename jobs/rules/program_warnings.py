@@ -20,7 +20,7 @@ from node.rules import programs
 from scheduler.records import node_selection, reading
 from scheduler.records.node_selection import NodeFacts, NodeRule
 
-MOST_NAMED = 3  # nodes in a sentence; of more, the number is given
+MAX_NAMED = 3  # nodes in a sentence; of more, the number is given
 # A program outside the node's bin directories, or a search path of the container's own.
 _OWN = r"\bPATH=|(?<!\S)(?!/(?:usr/(?:local/)?)?s?bin/)\S*/{program}(?![\w-])"
 
@@ -54,7 +54,7 @@ def of_job(job: Object, view: MachinesView) -> Iterator[str]:
                 continue
             if len(lacking) == 1:
                 subject = f"node {lacking[0]} has"
-            elif len(lacking) > MOST_NAMED:
+            elif len(lacking) > MAX_NAMED:
                 subject = f"{len(lacking)} nodes, such as {lacking[0]}, have"
             else:
                 subject = f"nodes {', '.join(lacking[:-1])} and {lacking[-1]} have"

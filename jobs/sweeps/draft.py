@@ -12,7 +12,7 @@ from jobs.sweeps.values import Values
 SOURCES = ("grid", "table", "csv")
 FEWEST_ROWS = 3  # in the table; a button adds more
 MORE_ROWS = 5
-MOST_TYPED = 50  # rows of the table; longer tables are given as CSV
+MAX_TYPED = 50  # rows of the table; longer tables are given as CSV
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 
 
@@ -34,7 +34,7 @@ class Draft:
     def read(cls, data: Mapping[str, str]) -> Draft:
         """Read a draft from the fields of its form; missing fields are empty."""
         token, source = data.get("token", ""), data.get("source", "")
-        count = min(_number(data.get("rows", "")), MOST_TYPED)
+        count = min(_number(data.get("rows", "")), MAX_TYPED)
         rows: list[dict[str, str]] = [{} for _ in range(count)]
         grid = {}
         for key, value in data.items():
@@ -71,8 +71,8 @@ class Draft:
                 yield name, f"cell-{index}-{name}", value
 
     def rows(self, more: int = 0) -> Iterator[Mapping[str, str]]:
-        """Yield the rows of the form's table, FEWEST_ROWS to MOST_TYPED; `more` adds empty ones."""
-        wanted = min(max(len(self.cells), FEWEST_ROWS) + more, MOST_TYPED)
+        """Yield the rows of the form's table, FEWEST_ROWS to MAX_TYPED; `more` adds empty ones."""
+        wanted = min(max(len(self.cells), FEWEST_ROWS) + more, MAX_TYPED)
         for index in range(wanted):
             yield self.cells[index] if index < len(self.cells) else {}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.sweeps.placeholders import Template
-from jobs.sweeps.values import MOST_PROBLEMS, ValueProblem, Values, ValuesError
+from jobs.sweeps.values import MAX_PROBLEMS, ValueProblem, Values, ValuesError
 from kube import lenient, names
 
 SWEEP_LABEL = "ui.volcano.sh/sweep"  # on each job: the sweep's name
@@ -104,7 +104,7 @@ def _name_problems(job_names: Sequence[str]) -> Iterator[ValueProblem]:
         if problem:
             yield ValueProblem(f"Row {row}: the job's name {name} {problem}.", row)
             count += 1
-            if count == MOST_PROBLEMS:
+            if count == MAX_PROBLEMS:
                 return
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from jobs.sweeps.placeholders import is_placeholder_name
 
-MOST_ROWS = 10_000
-MOST_PROBLEMS = 20  # reported at once
+MAX_ROWS = 10_000
+MAX_PROBLEMS = 20  # reported at once
 LONGEST_VALUE = 4096  # characters
 _ALLOWED = "\t\n"  # besides what can be printed
 _CSV_ERRORS = {  # words of the csv module → what they mean
@@ -38,11 +38,11 @@ class ValueProblem:
 
 
 class ValuesError(ValueError):
-    """The values are invalid; problems says why, at most MOST_PROBLEMS of them."""
+    """The values are invalid; problems says why, at most MAX_PROBLEMS of them."""
 
     def __init__(self, *problems: ValueProblem) -> None:
-        super().__init__(" ".join(problem.message for problem in problems[:MOST_PROBLEMS]))
-        self.problems = problems[:MOST_PROBLEMS]
+        super().__init__(" ".join(problem.message for problem in problems[:MAX_PROBLEMS]))
+        self.problems = problems[:MAX_PROBLEMS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ def from_csv(text: str) -> Values:
     for line, cells in lines:
         rows.append(tuple(cells))
         line_numbers.append(line)
-        if len(rows) > MOST_ROWS:
-            raise ValuesError(_too_many(f"more than {MOST_ROWS:,}"))
+        if len(rows) > MAX_ROWS:
+            raise ValuesError(_too_many(f"more than {MAX_ROWS:,}"))
     return _checked(names, rows, line_numbers)
 
 
@@ -118,7 +118,7 @@ def from_grid(choices: Mapping[str, str]) -> Values:
     columns = [_choices(name, text, problems) for name, text in choices.items()]
     if problems:
         raise ValuesError(*problems)
-    if (number := math.prod(map(len, columns))) > MOST_ROWS:
+    if (number := math.prod(map(len, columns))) > MAX_ROWS:
         product = " × ".join(str(len(column)) for column in columns)
         raise ValuesError(_too_many(f"{product} = {number:,}"))
     return _checked(tuple(choices), list(itertools.product(*columns)) if choices else [], [])
@@ -165,7 +165,7 @@ def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Seq
     """Return the table; raise ValuesError if rows are wrong."""
     if not rows:
         raise ValuesError(ValueProblem("There are no rows; each row of values makes one job."))
-    if len(rows) > MOST_ROWS:
+    if len(rows) > MAX_ROWS:
         raise ValuesError(_too_many(f"{len(rows):,}"))
     problems: list[ValueProblem] = []
     for number, row in enumerate(rows, 1):
@@ -179,7 +179,7 @@ def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Seq
             if problem := _problem_of(value):
                 message = f"Row {number}: the value of {name} {problem}."
                 problems.append(ValueProblem(message, number, name, line))
-        if len(problems) >= MOST_PROBLEMS:
+        if len(problems) >= MAX_PROBLEMS:
             break
     if problems:
         raise ValuesError(*problems)
@@ -197,5 +197,5 @@ def _problem_of(value: str) -> str:
 
 
 def _too_many(what: str) -> ValueProblem:
-    message = f"These values make {what} jobs; a sweep has at most {MOST_ROWS:,}. Make several sweeps of them."
+    message = f"These values make {what} jobs; a sweep has at most {MAX_ROWS:,}. Make several sweeps of them."
     return ValueProblem(message)

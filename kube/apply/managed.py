@@ -19,7 +19,7 @@ from kube.meta import Object, parse_time, timestamp
 from kube.resources import Resource
 
 APPLY, UPDATE = "Apply", "Update"
-MOST_UPDATES = 10  # entries of updates; older ones are thrown together
+MAX_UPDATES = 10  # entries of updates; older ones are thrown together
 ANCIENT = "ancient-changes"
 BEFORE_APPLY = "before-first-apply"
 LONGEST_MANAGER = 128
@@ -186,7 +186,7 @@ def without(entries: Entries, *gone: Fields) -> Entries:
 def capped(entries: Entries) -> Entries:
     """Return the entries with the oldest of too many updates thrown together, those of one version into one."""
     updates = sorted((item for item in entries.items() if item[0].operation == UPDATE), key=_order)
-    surplus = len(updates) - MOST_UPDATES
+    surplus = len(updates) - MAX_UPDATES
     if surplus <= 0:
         return entries
     result, first = dict(entries), dict[str, Key]()

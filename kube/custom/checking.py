@@ -3,7 +3,7 @@
 The rules, their order and their texts are those of
 k8s.io/kube-openapi/pkg/validation/validate, down to how the best of several
 alternatives is chosen: by the number of checks that it passed. The work is
-bounded: an object that needs more than MOST_STEPS is refused.
+bounded: an object that needs more than MAX_STEPS is refused.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import msgspec
 from kube import errors, patterns
 from kube.custom import formats
 from kube.custom.nodes import Node
-from kube.errors import MOST_CAUSES, Cause
+from kube.errors import MAX_CAUSES, Cause
 
-MOST_STEPS = 200_000  # half a second; one for each value, so a large object takes a tenth
+MAX_STEPS = 200_000  # half a second; one for each value, so a large object takes a tenth
 ALTERNATIVE = 20  # steps that an alternative counts for: what is wrong with it is written down as well
 
 _TYPES: dict[type, str] = {
@@ -50,7 +50,7 @@ class Run:
     __slots__ = ("remaining",)
 
     def __init__(self) -> None:
-        self.remaining = MOST_STEPS
+        self.remaining = MAX_STEPS
 
     def spend(self, steps: int = 1) -> None:
         self.remaining -= steps
@@ -70,7 +70,7 @@ def check(value: Any, node: Node, path: str = "", old: Any = MISSING, run: Run |
     except (TooMuchError, RecursionError):
         text = "the object is too large or too deep for the alternatives of its schema"
         causes.append(errors.forbidden(path, text))
-    return list(dict.fromkeys(causes))[:MOST_CAUSES]
+    return list(dict.fromkeys(causes))[:MAX_CAUSES]
 
 
 def _check(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any = MISSING) -> int:
@@ -275,7 +275,7 @@ def _check_items(value: list[Any], node: Node, path: str, out: list[Cause], run:
         for index, item in enumerate(value):
             earlier = MISSING if before is None else before.get(_map_key(node, item), MISSING)
             passed += _check(item, node.items, f"{path}[{index}]", out, run, earlier)
-            if len(out) > MOST_CAUSES:
+            if len(out) > MAX_CAUSES:
                 break
     if node.min_items is not None and len(value) < node.min_items:
         _refuse(out, path, len(value), f"should have at least {node.min_items} items")
@@ -307,7 +307,7 @@ def _check_fields(fields: dict[str, Any], node: Node, path: str, out: list[Cause
         if inner is not None:
             earlier = old.get(key, MISSING) if isinstance(old, dict) else MISSING
             passed += _check(item, inner, _join(path, key), out, run, earlier)
-            if len(out) > MOST_CAUSES:
+            if len(out) > MAX_CAUSES:
                 break
         elif node.additional is False and key not in node.properties:
             out.append(errors.invalid(path, key, f"{path}.{key} in body is a forbidden property"))

@@ -20,8 +20,8 @@ from kube.meta import Object
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  # holds a definition until its objects are gone
 APPROVED = "api-approved.kubernetes.io"
 LONGEST_ID = 128  # characters of plural.group, which is part of the key of every object
-MOST_SELECTABLE = 8
-MOST_VERSIONS = 100  # each is a group version of its own in all documents about the API
+MAX_SELECTABLE = 8
+MAX_VERSIONS = 100  # each is a group version of its own in all documents about the API
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _SCOPES = ("Cluster", "Namespaced")
@@ -98,8 +98,8 @@ def _check_spec(spec: Object) -> Iterator[Cause]:
         yield required("spec.scope")
     elif spec["scope"] not in _SCOPES:
         yield not_supported("spec.scope", spec["scope"], _SCOPES)
-    if len(_versions(spec)) > MOST_VERSIONS:
-        yield too_many("spec.versions", len(_versions(spec)), MOST_VERSIONS)
+    if len(_versions(spec)) > MAX_VERSIONS:
+        yield too_many("spec.versions", len(_versions(spec)), MAX_VERSIONS)
         return
     version_names: list[str] = []
     for index, version in enumerate(_versions(spec)):
@@ -249,8 +249,8 @@ def _check_selectable(fields: list[Any], schema: Object, path: str) -> Iterator[
         if json_path in seen:
             yield duplicate(where, json_path)
         seen.add(json_path)
-    if len(seen) > MOST_SELECTABLE:
-        yield too_many(path, len(seen), MOST_SELECTABLE)
+    if len(seen) > MAX_SELECTABLE:
+        yield too_many(path, len(seen), MAX_SELECTABLE)
 
 
 def _field(schema: Object, json_path: str) -> Object | None:

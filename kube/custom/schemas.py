@@ -14,13 +14,13 @@ from typing import Any
 from kube import patterns
 from kube.custom import checking, extensions, shaping
 from kube.custom.nodes import META_FIELDS, Node, compiled
-from kube.errors import MOST_CAUSES, Cause, forbidden, invalid, not_supported, required, too_many, wrong_type
+from kube.errors import MAX_CAUSES, Cause, forbidden, invalid, not_supported, required, too_many, wrong_type
 from kube.lenient import mapping, sequence, text
 
 Schema = dict[str, Any]
-MOST_SCHEMAS = 10_000  # schemas in one, the largest known has some 5,000
-MOST_MAP_KEYS = 100
-MOST_PATTERN_WORK = 200_000  # instructions of all patterns' automata; those of a large schema have some 20,000
+MAX_SCHEMAS = 10_000  # schemas in one, the largest known has some 5,000
+MAX_MAP_KEYS = 100
+MAX_PATTERN_WORK = 200_000  # instructions of all patterns' automata; those of a large schema have some 20,000
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 _ONE = ("items", "not", "additionalProperties")
@@ -107,11 +107,11 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 def check(schema: Schema, path: str, *, has_status: bool) -> list[Cause]:
     """Return what is wrong with an `openAPIV3Schema` at path."""
     causes, count = _check_types(schema, path)
-    if count > MOST_SCHEMAS:
-        causes.append(invalid(path, "", f"must not contain more than {MOST_SCHEMAS:,} schemas"))
+    if count > MAX_SCHEMAS:
+        causes.append(invalid(path, "", f"must not contain more than {MAX_SCHEMAS:,} schemas"))
     if causes:
         return causes
-    if _pattern_work(schema) > MOST_PATTERN_WORK:
+    if _pattern_work(schema) > MAX_PATTERN_WORK:
         return [forbidden(path, "the patterns in it are too large to be matched by all objects of a kind")]
     causes += _check_root(schema, path, has_status)
     unusual = list(_check_openapi(schema, path, root=True))
@@ -127,7 +127,7 @@ def _check_types(schema: Schema, path: str) -> tuple[list[Cause], int]:
     causes: list[Cause] = []
     todo: list[tuple[Any, str]] = [(schema, path)]
     count = 0
-    while todo and count <= MOST_SCHEMAS and len(causes) < MOST_CAUSES:
+    while todo and count <= MAX_SCHEMAS and len(causes) < MAX_CAUSES:
         one, where = todo.pop()
         count += 1
         if not isinstance(one, dict):
@@ -150,7 +150,7 @@ def _pattern_work(schema: Schema) -> int:
     """Return how large the patterns of a schema are, or of a part of it that is too large already."""
     todo: list[Any] = [schema]
     size = 0
-    while todo and size <= MOST_PATTERN_WORK:
+    while todo and size <= MAX_PATTERN_WORK:
         one = todo.pop()
         if pattern := text(one, "pattern"):
             size += patterns.size(pattern)
@@ -312,8 +312,8 @@ def _check_map_list(schema: Schema, path: str, keys: list[Any]) -> Iterator[Caus
     where = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
         yield required(where, "must not be empty if x-kubernetes-list-type is map")
-    if len(keys) > MOST_MAP_KEYS:
-        yield too_many(where, len(keys), MOST_MAP_KEYS)
+    if len(keys) > MAX_MAP_KEYS:
+        yield too_many(where, len(keys), MAX_MAP_KEYS)
         return
     items = schema.get("items")
     if items is None:

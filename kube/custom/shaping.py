@@ -10,14 +10,14 @@ from typing import Any
 
 from kube.custom.nodes import META_FIELDS, Node
 
-MOST_REPORTED = 100  # unknown fields of one object that are reported
+MAX_REPORTED = 100  # unknown fields of one object that are reported
 
 
 def prune(obj: Any, node: Node) -> list[str]:
     """Drop the fields that the schema does not have; return the paths of the first of them, sorted."""
     dropped: list[str] = []
     _prune(obj, node, "", dropped, root=True)
-    return sorted(dropped[:MOST_REPORTED])
+    return sorted(dropped[:MAX_REPORTED])
 
 
 def _prune(value: Any, node: Node | None, path: str, dropped: list[str], *, root: bool = False) -> None:

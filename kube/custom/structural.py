@@ -14,7 +14,7 @@ from kube.custom import checking, extensions, nodes, shaping
 from kube.custom.checking import MISSING
 from kube.custom.nodes import Node
 from kube.definitions import OBJECT_META
-from kube.errors import MOST_CAUSES, Cause
+from kube.errors import MAX_CAUSES, Cause
 from kube.meta import Object
 from kube.resource import Resource
 
@@ -50,7 +50,7 @@ def check(structural: Structural, obj: Object, old: Object | None = None) -> lis
     causes += extensions.check_embedded(obj, node)
     if old is None or not any(extensions.check_lists(old, node)):
         causes += extensions.check_lists(obj, node)
-    return causes[:MOST_CAUSES]
+    return causes[:MAX_CAUSES]
 
 
 def check_status(structural: Structural, obj: Object, old: Object) -> list[Cause]:
@@ -62,7 +62,7 @@ def check_status(structural: Structural, obj: Object, old: Object) -> list[Cause
     causes += extensions.check_embedded(obj["status"], node, "status")
     if not any(extensions.check_lists(old.get("status"), node)):
         causes += extensions.check_lists(obj["status"], node, "status")
-    return causes[:MOST_CAUSES]
+    return causes[:MAX_CAUSES]
 
 
 def unknown_fields(structural: Structural, obj: Object) -> list[str]:

@@ -11,8 +11,8 @@ import msgspec
 from kube.errors import quoted
 from kube.patch.values import PatchError, PatchTooLargeError, copy, same
 
-MOST_OPERATIONS = 10_000  # reference: kubernetes-api §2.3
-MOST_COPIED_BYTES = 3 * 2**20  # what "copy" operations may add; each can double the object
+MAX_OPERATIONS = 10_000  # reference: kubernetes-api §2.3
+MAX_COPIED_BYTES = 3 * 2**20  # what "copy" operations may add; each can double the object
 
 _INDEX = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 
@@ -21,8 +21,8 @@ def apply(target: Any, ops: Any) -> Any:
     """Return target after all operations; PatchError names the first that does not apply."""
     if not isinstance(ops, list | tuple):
         raise PatchError("A JSON patch is a list of operations.")
-    if len(ops) > MOST_OPERATIONS:
-        raise PatchTooLargeError(f"The patch has {len(ops)} operations; {MOST_OPERATIONS} are allowed.")
+    if len(ops) > MAX_OPERATIONS:
+        raise PatchTooLargeError(f"The patch has {len(ops)} operations; {MAX_OPERATIONS} are allowed.")
     document = _Document(copy(target))
     for number, op in enumerate(ops):
         try:
@@ -127,8 +127,8 @@ class _Document:
     def copied(self, path: str) -> Any:
         value = self.get(path)
         self.copied_bytes += len(msgspec.json.encode(value))
-        if self.copied_bytes > MOST_COPIED_BYTES:
-            raise PatchTooLargeError(f"the copies come to more than {MOST_COPIED_BYTES} bytes.")
+        if self.copied_bytes > MAX_COPIED_BYTES:
+            raise PatchTooLargeError(f"the copies come to more than {MAX_COPIED_BYTES} bytes.")
         return copy(value)
 
     def _parent(self, path: str) -> tuple[Any, str]:

@@ -29,7 +29,7 @@ _JOB_STATES = (
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
 )
-_MOST_ENDPOINTS = 3
+_MAX_ENDPOINTS = 3
 
 CELLS: dict[str, Callable[[PrintedRow], Any]] = {}
 
@@ -254,7 +254,7 @@ def endpoints_addresses(row: PrintedRow) -> str:
     if not subsets:
         return NONE
     addresses = [each for subset in subsets for each in _addresses(subset)]
-    listed, more = ",".join(addresses[:_MOST_ENDPOINTS]), len(addresses) - _MOST_ENDPOINTS
+    listed, more = ",".join(addresses[:_MAX_ENDPOINTS]), len(addresses) - _MAX_ENDPOINTS
     return f"{listed} + {more} more..." if more > 0 else listed
 
 

@@ -15,7 +15,7 @@ from kube.protobuf.tables import Field, FieldShape, Message
 from kube.protobuf.wire import BYTES, FIXED64, VARINT, WireError
 
 DEEPEST = 100  # messages within messages
-MOST_FIELDS = 100_000  # in a body, so that two bytes a field cannot become gigabytes of objects
+MAX_FIELDS = 100_000  # in a body, so that two bytes a field cannot become gigabytes of objects
 
 _NUMBERS: dict[str, Callable[[int], Any]] = {"bool": bool, "int32": wire.int32, "int64": wire.int64}
 _MAP_KEY, _MAP_VALUE = 1, 2
@@ -35,7 +35,7 @@ class _Reader:
 
     def __init__(self, body: bytes) -> None:
         self.body = body
-        self.left = MOST_FIELDS
+        self.left = MAX_FIELDS
 
     def message(self, message: Message, into: Object, at: int, end: int, depth: int) -> None:
         if depth > DEEPEST:
@@ -44,7 +44,7 @@ class _Reader:
         while at < end:
             self.left -= 1
             if self.left < 0:
-                raise WireError(f"there are more than {MOST_FIELDS} fields")
+                raise WireError(f"there are more than {MAX_FIELDS} fields")
             key, at = wire.varint(body, at, end)
             if key < 8:
                 raise WireError("there is no field 0")
@@ -105,7 +105,7 @@ class _Reader:
         while start < after:
             self.left -= 1
             if self.left < 0:
-                raise WireError(f"there are more than {MOST_FIELDS} fields")
+                raise WireError(f"there are more than {MAX_FIELDS} fields")
             number, start = wire.varint(self.body, start, after)
             values.append(convert(number))
         return after

@@ -22,9 +22,9 @@ from kube.yaml.problem import Problem, YamlError
 
 Plain = Callable[[str], scalar.Scalar]
 
-MOST_LEVELS = 128  # in each other; what walks an object takes a few frames for each
-MOST_VALUES = 50_000  # that a document may stand for, aliases written out; the largest object has some 20,000
-MOST_DUPLICATES = 50  # that are listed
+MAX_LEVELS = 128  # in each other; what walks an object takes a few frames for each
+MAX_VALUES = 50_000  # that a document may stand for, aliases written out; the largest object has some 20,000
+MAX_DUPLICATES = 50  # that are listed
 LONG_TEXT = 100  # characters of a text that count as one value more where an alias repeats it
 _PREFIX = "tag:yaml.org,2002:"
 
@@ -119,8 +119,8 @@ class _Builder:
 
     def _count(self, event: yaml.Event, values: int) -> None:
         self._values += values
-        if self._values > MOST_VALUES:
-            message = f"The text stands for more than {MOST_VALUES:,} values, aliases written out; make it smaller."
+        if self._values > MAX_VALUES:
+            message = f"The text stands for more than {MAX_VALUES:,} values, aliases written out; make it smaller."
             raise YamlError(self._problem(event, message))
 
     def _wants_key(self) -> bool:
@@ -141,7 +141,7 @@ class _Builder:
             message = f"The key {key or '(empty)'} means {scalar.meaning(value)} in YAML; put it in quotes."
             self.odd_keys.append(self._problem(event, message, path))
         if isinstance(holder.value, dict) and key in holder.value:
-            if len(self.duplicates) < MOST_DUPLICATES:
+            if len(self.duplicates) < MAX_DUPLICATES:
                 message = f"The key {key} stands here and on line {self.positions[path][0]}."
                 self.duplicates.append(self._problem(event, message, path))
         else:
@@ -196,8 +196,8 @@ class _Builder:
 
     def _start(self, event: yaml.CollectionStartEvent) -> None:
         self._count(event, 1)
-        if len(self._open) >= MOST_LEVELS:
-            raise YamlError(self._problem(event, f"The text is nested more than {MOST_LEVELS} levels deep."))
+        if len(self._open) >= MAX_LEVELS:
+            raise YamlError(self._problem(event, f"The text is nested more than {MAX_LEVELS} levels deep."))
         kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
         if event.tag not in (None, "!", _PREFIX + kind):
             self.problems.append(self._problem(event, f"The tag {event.tag} is not known here; leave it out."))

@@ -36,7 +36,7 @@ DELEGATED = ("user.delegate", "trusted.delegate")  # extended attributes, by sys
 MOVES = 100  # rounds over a group whose processes go on to fork while they are moved
 END_S = 1.0  # in which the kernel ends killed processes, unless they wait for a disk
 LEAST_QUOTA_US = 1000
-LEAST_SHARES, MOST_SHARES, MOST_WEIGHT = 2, 262144, 10000
+LEAST_SHARES, MAX_SHARES, MAX_WEIGHT = 2, 262144, 10000
 
 
 class Unavailable(Exception):
@@ -91,8 +91,8 @@ def shared_group(state: GroupState, top: str, *, leaves: bool) -> str:
 
 def cpu_weight(millicpus: int) -> int:
     """Return the weight of a request, by Kubernetes' conversion from shares."""
-    shares = min(MOST_SHARES, max(LEAST_SHARES, millicpus * 1024 // 1000))
-    return 1 + (shares - LEAST_SHARES) * (MOST_WEIGHT - 1) // (MOST_SHARES - LEAST_SHARES)
+    shares = min(MAX_SHARES, max(LEAST_SHARES, millicpus * 1024 // 1000))
+    return 1 + (shares - LEAST_SHARES) * (MAX_WEIGHT - 1) // (MAX_SHARES - LEAST_SHARES)
 
 
 def cpu_quota_us(millicpus: int) -> int:

@@ -28,7 +28,7 @@ from node.joined.client import Client
 from node.joined.pod_watch import PodWatch
 
 AT_ONCE = 6  # groups that are written at a time
-MOST_EVENTS = 2000  # that are cached, so that one that happens again is counted
+MAX_EVENTS = 2000  # that are cached, so that one that happens again is counted
 _encode = msgspec.json.Encoder().encode
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class ApiCluster:
             return None
         result = stored(write.resource, answer)
         if write.resource is EVENTS:
-            if isinstance(write, Create) and len(self._events) >= MOST_EVENTS:
+            if isinstance(write, Create) and len(self._events) >= MAX_EVENTS:
                 del self._events[next(iter(self._events))]
             self._events.pop(result.name, None)
             self._events[result.name] = result

@@ -21,7 +21,7 @@ from node.link import presence
 from node.link.linked_node import LinkedNode
 from node.link.local_nodes import LocalNodes
 
-MOST_CACHED = 20_000  # pods whose node is cached, where there are other machines
+MAX_CACHED = 20_000  # pods whose node is cached, where there are other machines
 
 
 class AllNodes:
@@ -121,7 +121,7 @@ class AllNodes:
         for uid, node in pods.items():
             self._node_of_pod.pop(uid, None)  # to the end: the least recently used go first
             self._node_of_pod[uid] = node
-        while len(self._node_of_pod) > MOST_CACHED:
+        while len(self._node_of_pod) > MAX_CACHED:
             self._node_of_pod.pop(next(iter(self._node_of_pod)))
 
 

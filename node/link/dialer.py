@@ -135,5 +135,5 @@ class Dialer:
                 # As many figures as a frame has room for.
                 payload = {name: fresh[name] for name in ("containers", "machine", "devices") if name in fresh}
                 data = json.dumps(payload).encode()
-                await wire.send(Frame(Kind.BEAT, data=data if len(data) <= frames.MOST_JSON else b"{}"))
+                await wire.send(Frame(Kind.BEAT, data=data if len(data) <= frames.MAX_JSON else b"{}"))
                 await asyncio.sleep(BEAT_S)

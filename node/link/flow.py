@@ -7,7 +7,7 @@ its side, and nobody else waits for him.
 
 from __future__ import annotations
 
-from node.link.frames import MOST_DATA, BadFrame
+from node.link.frames import MAX_DATA, BadFrame
 
 WINDOW = 512 * 1024
 CREDIT_STEP = WINDOW // 4  # the bytes that one CREDIT frame grants at least
@@ -60,8 +60,8 @@ class Receiving:
 
     def next(self) -> bytes:
         """Return the oldest bytes that were not read, as many as a frame has at most."""
-        data = bytes(self._data[:MOST_DATA])
-        del self._data[:MOST_DATA]
+        data = bytes(self._data[:MAX_DATA])
+        del self._data[:MAX_DATA]
         return data
 
     def done(self, count: int) -> int:

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 HEADER = struct.Struct(">BIB")
 COUNT = struct.Struct(">I")
-MOST_DATA = 32 * 1024  # bytes of a channel in one frame, so that a long log lets keystrokes pass
-MOST_JSON = 512 * 1024
-LARGEST_FRAME = HEADER.size + MOST_JSON
+MAX_DATA = 32 * 1024  # bytes of a channel in one frame, so that a long log lets keystrokes pass
+MAX_JSON = 512 * 1024
+LARGEST_FRAME = HEADER.size + MAX_JSON
 STDIN, STDOUT, STDERR, LINE = 0, 1, 2, 3
 CHANNELS = (STDIN, STDOUT, STDERR, LINE)
 CHANNEL_OF = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR}
@@ -79,8 +79,8 @@ def decode(message: bytes) -> Frame:
 
 def _longest(kind: Kind) -> int:
     if kind in (Kind.OPEN, Kind.BEAT):
-        return MOST_JSON
-    return {Kind.DATA: MOST_DATA, Kind.CREDIT: COUNT.size}.get(kind, 0)
+        return MAX_JSON
+    return {Kind.DATA: MAX_DATA, Kind.CREDIT: COUNT.size}.get(kind, 0)
 
 
 def credit(conversation: int, channel: int, count: int) -> Frame:

@@ -28,7 +28,7 @@ from node.link import frames, presence, relay
 from node.link.figures import Figures
 from node.link.frames import CHANNEL_OF, LINE, STDIN, BadFrame, Kind
 from node.link.relay import Begin, Descriptor
-from node.link.wire import MOST_CONVERSATIONS, SERVER_READS, Conversation, LinkLost, Wire
+from node.link.wire import MAX_CONVERSATIONS, SERVER_READS, Conversation, LinkLost, Wire
 from node.shim import control_socket
 
 Receive = Callable[[], Awaitable[bytes | None]]
@@ -121,8 +121,8 @@ class Holder:
                 request = await _request(connection, fds)
             if request is None or not control_socket.has_key(request, self._key):
                 return
-            if len(self._wire.conversations) >= MOST_CONVERSATIONS:
-                problem = f"Node {self.node} has {MOST_CONVERSATIONS} requests at once already. Please try again later."
+            if len(self._wire.conversations) >= MAX_CONVERSATIONS:
+                problem = f"Node {self.node} has {MAX_CONVERSATIONS} requests at once already. Please try again later."
                 await _send(connection, {"refused": problem})
                 return
             await self._converse(connection, request, fds)
@@ -230,7 +230,7 @@ async def _request(connection: socket.socket, fds: list[int]) -> dict[str, Any] 
     received = b""
     while not received.endswith(b"\n"):
         try:
-            data, more, _, _ = socket.recv_fds(connection, 65536, control_socket.MOST_FDS)
+            data, more, _, _ = socket.recv_fds(connection, 65536, control_socket.MAX_FDS)
         except BlockingIOError:
             await pipes.readable(connection.fileno())
             continue
@@ -238,7 +238,7 @@ async def _request(connection: socket.socket, fds: list[int]) -> dict[str, Any] 
         for fd in more:
             os.set_inheritable(fd, False)
         received += data
-        if not data or len(received) > frames.MOST_JSON:
+        if not data or len(received) > frames.MAX_JSON:
             return None
     try:
         request = json.loads(received)

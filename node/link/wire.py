@@ -13,11 +13,11 @@ from typing import Any
 
 from node.link import frames
 from node.link.flow import Receiving, Sending
-from node.link.frames import CHANNELS, LINE, MOST_DATA, STDIN, BadFrame, Frame, Kind
+from node.link.frames import CHANNELS, LINE, MAX_DATA, STDIN, BadFrame, Frame, Kind
 
 Send = Callable[[bytes], Awaitable[None]]
 
-MOST_CONVERSATIONS = 500  # conversations of a link that the server has at a time
+MAX_CONVERSATIONS = 500  # conversations of a link that the server has at a time
 LAST_NUMBER = 2**32 - 1
 LONGEST_LINE = 64 * 1024  # bytes of an answer in JSON
 SERVER_READS = frozenset(CHANNELS) - {STDIN}
@@ -59,7 +59,7 @@ class Conversation:
                 raise LinkLost
             if mine.is_unread:
                 raise BrokenPipeError
-            taken = mine.sending.take(min(len(view), MOST_DATA))
+            taken = mine.sending.take(min(len(view), MAX_DATA))
             if taken:
                 await self.wire.send(Frame(Kind.DATA, self.number, channel, bytes(view[:taken])))
                 view = view[taken:]
@@ -197,7 +197,7 @@ class Wire:
     def begin(self, number: int) -> Conversation:
         """Note a conversation that was begun; BadFrame when there is one of this number, or there are far too many."""
         # What was closed on one side is, for a moment, not closed on the other.
-        if number in self.conversations or len(self.conversations) >= 2 * MOST_CONVERSATIONS:
+        if number in self.conversations or len(self.conversations) >= 2 * MAX_CONVERSATIONS:
             raise BadFrame("A conversation was begun twice, or too many were.")
         conversation = self.conversations[number] = Conversation(self, number)
         return conversation

@@ -12,7 +12,7 @@ from kube.kinds.core import Container
 from kube.kinds.pod import PullPolicy
 
 LATEST = "latest"
-BACK_OFF_S, BACK_OFF_MOST_S = 10, 300  # a kubelet's, between pulls that fail
+BACK_OFF_S, BACK_OFF_MAX_S = 10, 300  # a kubelet's, between pulls that fail
 _HOST = re.compile(r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
 _PATH = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*")
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
@@ -86,4 +86,4 @@ def policy(container: Container) -> PullPolicy:
 
 def back_off_s(failures: int) -> int:
     """Return for how many seconds nothing is pulled after so many failures one after another."""
-    return min(BACK_OFF_S << min(failures - 1, 10), BACK_OFF_MOST_S)
+    return min(BACK_OFF_S << min(failures - 1, 10), BACK_OFF_MAX_S)

@@ -38,7 +38,7 @@ from node.status import PodAddress, Waiting, is_sidecar
 
 SECOND = 1_000_000
 BACK_OFF_S = 10
-BACK_OFF_MOST_S = 300
+BACK_OFF_MAX_S = 300
 STEADY_S = 600  # an attempt that ran this long starts the back-off anew
 GRACE_S = 30
 
@@ -235,7 +235,7 @@ def back_off(ended: Attempt) -> tuple[int, int]:
         return ended.streak, 0
     steady = ended.finished_us - ended.started_us >= STEADY_S * SECOND
     streak = 0 if steady else ended.streak
-    delay = 0 if streak == 0 else min(BACK_OFF_S * 2 ** min(streak - 1, 10), BACK_OFF_MOST_S)
+    delay = 0 if streak == 0 else min(BACK_OFF_S * 2 ** min(streak - 1, 10), BACK_OFF_MAX_S)
     return streak + 1, delay
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from cluster.rules.pod.security_contexts import MOST_ID
+from cluster.rules.pod.security_contexts import MAX_ID
 from kube.kinds.pod import Container, Pod
 
 
@@ -67,8 +67,8 @@ def problem(run_as: RunAs, own: Own) -> str:
     """Return why a container cannot run as it requests, with a remedy; empty when it can."""
     ids = [each for each in (run_as.uid, run_as.gid, *run_as.groups) if each is not None]
     # -1 stands for "as before" in system calls.
-    if wrong := [each for each in ids if not 0 <= each <= MOST_ID]:
-        return f"{wrong[0]} is not the number of a user or group; give one from 0 to {MOST_ID}"
+    if wrong := [each for each in ids if not 0 <= each <= MAX_ID]:
+        return f"{wrong[0]} is not the number of a user or group; give one from 0 to {MAX_ID}"
     if run_as.non_root and (own.uid if run_as.uid is None else run_as.uid) == 0:
         if run_as.uid is None:
             return "container has runAsNonRoot and would run as root, who started this cluster; give it a runAsUser"

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 NAME = "control"
 REQUEST_BYTES = 256 * 1024  # bytes of a request; the kernel refuses longer datagrams
-MOST_FDS = 4  # descriptors of a request: the line, input, output, errors
+MAX_FDS = 4  # descriptors of a request: the line, input, output, errors
 GRACE_S = 2.0  # from asking a command to end whose client has gone to killing it
 STREAMS = ("stdin", "stdout", "stderr")
 
@@ -85,7 +85,7 @@ def bind(directory: str, name: str = NAME) -> socket.socket:
 def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """Take the next request from a control socket; None when there is none, or none that can be answered."""
     try:
-        data, fds, _, _ = socket.recv_fds(control, REQUEST_BYTES, MOST_FDS)
+        data, fds, _, _ = socket.recv_fds(control, REQUEST_BYTES, MAX_FDS)
     except BlockingIOError:
         return None
     for fd in fds:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # The kind of a request ("o" an order, "n" a network, "p" a probe of the wall's layers), length of what follows.
 HEADER = struct.Struct("!cI")
-MOST_FDS = 1 + len(Network._fields)  # descriptors that come with it
+MAX_FDS = 1 + len(Network._fields)  # descriptors that come with it
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 def _serve(agent: socket.socket) -> bool:
     try:
-        header, fds, _, _ = socket.recv_fds(agent, HEADER.size, MOST_FDS)
+        header, fds, _, _ = socket.recv_fds(agent, HEADER.size, MAX_FDS)
     except OSError:
         return False
     if not header:

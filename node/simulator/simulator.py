@@ -39,7 +39,7 @@ from node.simulator.start_together import Gatherings
 
 BATCH = 1000  # status writes in one commit
 RETRY_S = 0.5
-MOST_STAGES = 8  # stages that a pod may pass at once; more would be a circle in the stage files
+MAX_STAGES = 8  # stages that a pod may pass at once; more would be a circle in the stage files
 log = logging.getLogger(__name__)
 
 
@@ -283,7 +283,7 @@ class Simulator:
 
     def _pass_stages(self, simulated: Simulated, now_us: int) -> None:
         """Pass a pod through the stage that is due, and through those that then are due at once."""
-        for _ in range(MOST_STAGES):
+        for _ in range(MAX_STAGES):
             if simulated.stage is None:
                 return
             simulated.pass_through(simulated.stage, now_us)

@@ -15,7 +15,7 @@ from scheduler.policy.config_map import Configuration, text_of
 from scheduler.policy.policy import Policy
 
 MAX_VERSIONS = 20
-MOST_LINES = 1000  # of a text that is compared
+MAX_LINES = 1000  # of a text that is compared
 LINES_AROUND = 2
 
 
@@ -86,7 +86,7 @@ def _replayed(history: Iterable[Change]) -> tuple[Configuration, list[Version]]:
 def difference(old: str, new: str) -> list[tuple[str, str]]:
     """Return the lines that differ and those around them, each as (sign, text); nothing for very long texts."""
     before, after = old.splitlines(), new.splitlines()
-    if len(before) + len(after) > MOST_LINES:
+    if len(before) + len(after) > MAX_LINES:
         return []
     lines = list(unified_diff(before, after, lineterm="", n=LINES_AROUND))[2:]
     return [("…", "") if line.startswith("@@") else (line[:1], line[1:]) for line in lines][1:]

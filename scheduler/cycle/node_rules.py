@@ -25,7 +25,7 @@ from scheduler.records.records import Group
 from scheduler.records.shapes import PodShape
 from scheduler.snapshot.snapshot import Snapshot
 
-MOST_KINDS = 1 << 20
+MAX_KINDS = 1 << 20
 FIRST = 1e6
 """The weight of one point of these scores where no weights are configured: more than any fullness."""
 
@@ -88,7 +88,7 @@ class NodeRules:
         if not self._sources and some.kinship is None:
             return number
         kind = self._kind(group), None if some.kinship is None else some.kinship.kind
-        return -1 - (number * MOST_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
+        return -1 - (number * MAX_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
 
     def pod_class(self, group: Group, some: PodSet) -> PodClass:
         """Return the class of some pods of a group."""

@@ -38,7 +38,7 @@ from scheduler.records.records import Group, Pod, TaskStatus
 
 MOST = 16
 """The most pods moved in one round."""
-MOST_TRIED = 64
+MAX_TRIED = 64
 """The most pods tried in one round; each costs about as much as placing one."""
 WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods"}
 
@@ -157,7 +157,7 @@ class Moves:
         in_vain: set[tuple[str, int]] = set()
         for move in candidates:
             exceeded = self._exceeded(move.node, found)
-            if not exceeded or len(found) >= most or self._tried >= MOST_TRIED:
+            if not exceeded or len(found) >= most or self._tried >= MAX_TRIED:
                 break
             request = self._world.cluster.classes[move.pod_class].request
             if not any(request[self._columns[name]] > 0 for name in exceeded):

@@ -19,14 +19,14 @@ from kube.yaml.tree import Tree, child, trees
 from scheduler.policy import supported
 from scheduler.policy.actions import Action
 from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
-from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, quoted
+from scheduler.policy.findings import MAX_FINDINGS, Finding, Severity, nearest, quoted
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
 from scheduler.policy.policy import DEFAULT, NodeGrouping, Packing, Policy, Taking, TaskTopologies, Usage
 from scheduler.policy.rescheduling import Rescheduling, rescheduling_of
 from scheduler.policy.strategy_fit import spared_amounts
 from scheduler.policy.supported import FLAGS, HIERARCHY, OFF_BY_DEFAULT, PLUGINS, PluginSupport
 from scheduler.policy.zones import Zones, zones_of
-from scheduler.victims.evict import MOST_DOMAINS
+from scheduler.victims.evict import MAX_DOMAINS
 
 LONGEST = 65_536  # characters of a configuration
 SECTIONS = ("actions", "tiers", "configurations", "metrics")
@@ -351,7 +351,7 @@ class _Reader:
         if supported.MIN_RUNTIME in heeded:
             self.min_runtime_ms = arguments.wait_or_zero(supported.MIN_RUNTIME, self.min_runtime_ms)
         if name in supported.SAME:
-            domains = arguments.weight("maxDomains", MOST_DOMAINS) or MOST_DOMAINS
+            domains = arguments.weight("maxDomains", MAX_DOMAINS) or MAX_DOMAINS
             self.taking[supported.SAME[name]] = Taking(domains, arguments.truth("allowWholeBundle", default=True))
 
     def items(self, path: str, value: Any) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -374,8 +374,8 @@ class _Reader:
         self.note(Severity.WARNING, path, message)
 
     def note(self, severity: Severity, path: str, message: str, line: int = 0) -> None:
-        """Add a finding at the line of its path, or of the nearest parent that has one; beyond MOST_FINDINGS only a first error."""
-        if len(self.findings) >= MOST_FINDINGS and (severity is Severity.WARNING or self.is_unusable()):
+        """Add a finding at the line of its path, or of the nearest parent that has one; beyond MAX_FINDINGS only a first error."""
+        if len(self.findings) >= MAX_FINDINGS and (severity is Severity.WARNING or self.is_unusable()):
             return
         parent = path
         while parent and parent not in self.tree.positions:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import NamedTuple
 
-MOST_FINDINGS = 100
+MAX_FINDINGS = 100
 MAX_VALUE_LENGTH = 60  # characters of a value in a message
 
 

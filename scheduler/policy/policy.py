@@ -9,7 +9,7 @@ from scheduler.engine.wishes import WishWeights
 from scheduler.policy.actions import Action
 from scheduler.policy.rescheduling import Rescheduling
 from scheduler.policy.zones import Zones
-from scheduler.victims.evict import MOST_DOMAINS
+from scheduler.victims.evict import MAX_DOMAINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Taking:
     gangs    whether whole gangs may be evicted; otherwise only their pods beyond their minima
     """
 
-    domains: int = MOST_DOMAINS
+    domains: int = MAX_DOMAINS
     gangs: bool = True
 
 

@@ -21,7 +21,7 @@ from scheduler.engine.cause import Exclusion, ExclusionKind, Lacking
 from scheduler.records.reading import NodeView
 
 # Limits of the search for label values that resemble a requested one: it is slow for many or long values.
-MOST_COMPARED, MOST_WANTED, LONGEST_VALUE = 50, 4, 63
+MAX_COMPARED, MAX_WANTED, LONGEST_VALUE = 50, 4, 63
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=TaintEffect.NO_SCHEDULE)
 REPELLING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
@@ -175,7 +175,7 @@ class NodeRule:
             return None
         key, values = unmet[0].key, sorted(unmet[0].values)
         existing = sorted({node.labels[key] for node in nodes if key in node.labels})
-        is_short = len(existing) <= MOST_COMPARED and len(values) <= MOST_WANTED
+        is_short = len(existing) <= MAX_COMPARED and len(values) <= MAX_WANTED
         wanted = [value for value in values if is_short and len(value) <= LONGEST_VALUE]
         similar = (close for value in wanted for close in get_close_matches(value, existing))
         return Lacking(key, tuple(values), tuple(dict.fromkeys(similar)))

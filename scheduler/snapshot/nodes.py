@@ -32,7 +32,7 @@ from scheduler.snapshot.pod_relations import PodRelations
 from scheduler.snapshot.ties import Eligible, ties_of
 from scheduler.snapshot.wishes import wishes_of
 
-MOST_EXCLUSIONS = 10_000
+MAX_EXCLUSIONS = 10_000
 """With more exclusions than this all verdicts are recomputed, so that exclusions that no node has any more are forgotten."""
 
 
@@ -287,7 +287,7 @@ class NodeTable:
         """Note that verdicts about a node are out of date."""
         self._ground = None
         self._changed.append(name)
-        if len(self._changed) > 1000 + 4 * len(self._nodes) or len(self.exclusions) > MOST_EXCLUSIONS:
+        if len(self._changed) > 1000 + 4 * len(self._nodes) or len(self.exclusions) > MAX_EXCLUSIONS:
             self._changed.clear()
             # Exclusions contain the text of taints, into which some clients write times: drop those no node has any more.
             self.exclusions, self._codes = [OPEN], {}

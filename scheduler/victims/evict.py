@@ -25,12 +25,12 @@ from scheduler.victims.trial import Yields
 from scheduler.victims.units import Drawn, Unit
 from scheduler.victims.victim_search import Search
 
-MOST_DOMAINS = 8
+MAX_DOMAINS = 8
 """How many HyperNodes in which evictions help are compared by default (reference/volcano-scheduler §2.6)."""
 
 
 def find_victims(
-    cluster: Cluster, gang: Gang, units: Iterable[Unit], yields: Yields, *, pods: int = -1, domains: int = MOST_DOMAINS
+    cluster: Cluster, gang: Gang, units: Iterable[Unit], yields: Yields, *, pods: int = -1, domains: int = MAX_DOMAINS
 ) -> tuple[list[int], Attempt] | None:
     """Return the numbers of the units to evict and the gang placed in their room, or None when nothing helps.
 

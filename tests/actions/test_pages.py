@@ -53,7 +53,7 @@ STRANGE = (
     f"page=-1&q={'x' * 3000}&phase=None", "q=%25_!&namespace=%27%20OR%201=1&per=x&created=x&owner=<script>",
 )  # fmt: skip
 TEXT = json.dumps(job("made"))
-MOST_QUERIES = {"sweeps:new": 127}  # session and user included; the form of a sweep looks at each of its jobs
+MAX_QUERIES = {"sweeps:new": 127}  # session and user included; the form of a sweep looks at each of its jobs
 
 
 def address(name, parameters):
@@ -179,7 +179,7 @@ def test_what_is_not_there_is_a_404_or_not_for_its_reader(reader, name):
 
 def test_no_page_takes_many_queries_and_none_more_where_there_is_more_to_show(reader):
     before = {name: queries(reader, ADDRESSES[name]) for name in PAGES}
-    assert {name: number for name, number in before.items() if number > MOST_QUERIES.get(name, 26)} == {}
+    assert {name: number for name, number in before.items() if number > MAX_QUERIES.get(name, 26)} == {}
     pod = store.get(PODS, NAMESPACE, "vault-long-main-0").object
     about = {key: pod["metadata"][key] for key in ("labels", "annotations", "ownerReferences")}
     involved = {"kind": "Job", "name": "vault-long", "namespace": NAMESPACE, "uid": about["ownerReferences"][0]["uid"]}

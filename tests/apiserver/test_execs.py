@@ -381,7 +381,7 @@ def test_attaching_to_a_terminal(running, node):
 
 
 def test_one_actor_cannot_take_all_the_room(running, node, monkeypatch):
-    monkeypatch.setattr(exec_attach, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(exec_attach, "MAX_OF_ONE", 1)
     door = running()
     first = door.connect("sh", "-c", "echo here; read line", stdin=True)
     node.during(first.read_until, b"here")

@@ -90,7 +90,7 @@ def test_a_duplicate_is_seen_however_it_is_written_and_the_first_thousands_are_n
     for value in ("1", '"a"', '"\\\\"', "{}", '{"b": ["\\""]}'):
         assert len(bodies.from_json(f'{{"{key}": {value}, "{key}": 1, "c": 1}}'.encode()).duplicates) == 1
     body = "{" + ",".join(f'"k{n}":1,"k{n}":2' for n in range(20_000)) + "}"
-    assert len(bodies.from_json(body.encode()).duplicates) == bodies.MOST_DUPLICATES
+    assert len(bodies.from_json(body.encode()).duplicates) == bodies.MAX_DUPLICATES
 
 
 def test_values_by_the_million_are_refused_before_they_are_made():
@@ -151,7 +151,7 @@ def test_a_large_body_keeps_nobody_waiting(api):
 
 
 def test_bodies_that_wait_are_counted_and_forgotten_and_none_is_unpacked(api, monkeypatch):
-    monkeypatch.setattr(intake, "MOST_HELD", 1024 * 1024)
+    monkeypatch.setattr(intake, "MAX_HELD", 1024 * 1024)
     assert api.post(MAPS, filled(" ")).status_code == 429
     for _ in range(10):
         assert api.post(MAPS, " " * 500_000).status_code == 400

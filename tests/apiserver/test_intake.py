@@ -70,7 +70,7 @@ async def test_one_actor_has_one_large_body_in_work():
 
 
 async def test_an_actor_with_many_large_bodies_is_told_to_wait(monkeypatch):
-    monkeypatch.setattr(intake, "MOST_WAITING", 2)
+    monkeypatch.setattr(intake, "MAX_WAITING", 2)
     bodies_of = intake.Intake()
     first = await bodies_of.begin("a")
     waiting = [asyncio.create_task(bodies_of.begin("a")) for _ in range(2)]
@@ -179,7 +179,7 @@ def waiting():
 async def test_what_waits_is_done_together_by_kind_and_each_gets_its_own_outcome(
     waiting, monkeypatch, given, turns, outcomes
 ):
-    monkeypatch.setattr(write_queue, "MOST_TOGETHER", 3)
+    monkeypatch.setattr(write_queue, "MAX_TOGETHER", 3)
     calls = [(who, item, None if kind == "-" else kind) for who, kind, item in map(str.split, given.split(", "))]
     _, *found = await waiting.answers(await waiting.held(), *(waiting.call(*each) for each in calls))
     assert "|".join(map(" ".join, waiting.turns)) == f"first|{turns}"
@@ -339,6 +339,6 @@ def test_messages_that_nobody_takes_are_left_with_the_client(watch, monkeypatch)
         monkeypatch.setattr(slices.Socket, "receive", never)
         for _ in range(10):
             opened.socket.sendall(b"\x82\x80\0\0\0\0" * 10_000)
-        until(lambda: sizes and sizes[-1] >= slices.MOST_MESSAGES)
+        until(lambda: sizes and sizes[-1] >= slices.MAX_MESSAGES)
         opened.socket.close()
-    assert max(sizes) < slices.MOST_MESSAGES + slices.PIECE // 6 + 1
+    assert max(sizes) < slices.MAX_MESSAGES + slices.PIECE // 6 + 1

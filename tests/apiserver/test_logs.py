@@ -221,7 +221,7 @@ def test_a_reader_that_is_slow_holds_up_nobody_and_little_memory(api, pod):
 
 
 def test_an_actor_follows_a_bounded_number_of_logs(api, pod, monkeypatch):
-    monkeypatch.setattr(logs, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(logs, "MAX_OF_ONE", 2)
     pod().says().wrote(b"one\n")
     with api.stream(f"{LOG}?follow=true") as first, api.stream(f"{LOG}?follow=1") as second:
         reading = first.iter_text(), second.iter_text()  # kept: one that is forgotten ends its stream

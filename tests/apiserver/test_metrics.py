@@ -6,7 +6,7 @@ import time
 import pytest
 
 from apiserver import health
-from apiserver.telemetry import MOST_SERIES, Telemetry
+from apiserver.telemetry import MAX_SERIES, Telemetry
 from cluster import access
 from cluster.exposition import sample
 from cluster.store import store
@@ -218,6 +218,6 @@ def test_requests_are_counted_by_verb_resource_and_code():
     assert 'apiserver_current_inflight_requests{request_kind="mutating"} 1' in text
     assert 'apiserver_longrunning_requests{verb="WATCH",group="",resource="pods",subresource=""} 1' in text
     assert 'apiserver_current_inflight_requests{request_kind="mutating"} 0' in telemetry.text()
-    for number in range(MOST_SERIES + 100):
+    for number in range(MAX_SERIES + 100):
         telemetry.observe("get", f"things{number}.example.com", 200, 0.1)
-    assert telemetry.text().count("apiserver_request_total{") <= MOST_SERIES + 1
+    assert telemetry.text().count("apiserver_request_total{") <= MAX_SERIES + 1

@@ -208,7 +208,7 @@ def test_a_stream_that_is_none_is_reset_alone(door, program, free_port, monkeypa
     client.send(spdy.data(data, b"early"))
     assert answered(data), "data without a connection is not kept"
     assert door.reaches(client, program, 3)
-    monkeypatch.setattr(spdy_forward, "MOST_STREAMS", 2)
+    monkeypatch.setattr(spdy_forward, "MAX_STREAMS", 2)
     client = door.spdy()
     client.pair(program.port, 0)
     error, _ = client.pair(program.port, 1)
@@ -316,14 +316,14 @@ def test_what_cannot_be_forwarded_is_refused(door, node):
 
 
 def test_one_actor_cannot_take_all_the_room(door, program, monkeypatch):
-    monkeypatch.setattr(forward, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(forward, "MAX_OF_ONE", 1)
     client = door.spdy()
     _, data = client.pair(program.port, 0)
     client.send(spdy.data(data, b"a"))
     door.during(client.until, lambda: client.received[data] == b"A")
     error, _ = client.pair(program.port, 1)
     assert b"Too many connections to ports" in door.during(client.whole, error)
-    monkeypatch.setattr(port_forward, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(port_forward, "MAX_OF_ONE", 1)
     assert door.refusal()[0] == 429
     assert door.reaches(door.spdy(actor=access.Actor("somebody else", (access.MASTERS,))), program, 0)
 

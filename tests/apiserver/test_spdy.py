@@ -63,15 +63,15 @@ def test_frames(frame, event):
 def bomb():
     writer = spdy.Writer()
     frame = syn_stream(writer, 1, {"x": "a" * 5_000_000})
-    assert len(frame) < spdy.MOST_CONTROL
+    assert len(frame) < spdy.MAX_CONTROL
     return frame
 
 
 @cases("data, problem", {
     "no SPDY at all": (b"GET / HT", "too long"),
     "another version": (bytes.fromhex("800200060000000400000001"), "version 2"),
-    "too much data": (struct.pack(">II", 3, spdy.MOST_DATA + 1), "too long"),
-    "too long a head": (struct.pack(">II", 0x80030001, spdy.MOST_CONTROL + 1), "too long"),
+    "too much data": (struct.pack(">II", 3, spdy.MAX_DATA + 1), "too long"),
+    "too long a head": (struct.pack(">II", 0x80030001, spdy.MAX_CONTROL + 1), "too long"),
     "half a ping": (spdy.control(Kind.PING, b"12"), "has not what belongs there"),
     "an empty reset": (spdy.control(Kind.RST_STREAM, b""), "has not what belongs there"),
     "settings that are missing": (spdy.control(Kind.SETTINGS, struct.pack(">II", 9, 7)), "not as many"),

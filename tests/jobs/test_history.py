@@ -15,7 +15,7 @@ from cluster.store import Create, Delete, records, store
 from jobs.consumers import gather
 from jobs.consumers.history_controller import MOST, sweep_ms
 from jobs.history import record
-from jobs.history.fold import MAX_EVENTS, MOST_STRETCHES, fold, stretches_after
+from jobs.history.fold import MAX_EVENTS, MAX_STRETCHES, fold, stretches_after
 from jobs.history.record import History
 from jobs.lifecycle.reading import ContainerState, ContainerStatus, Pod, PodStatus, Terminated
 from kube.meta import now_text
@@ -119,11 +119,11 @@ def test_a_log_in_pieces_and_pods_that_are_told_after_their_job_are_folded_into_
 
 def test_of_many_starts_the_first_and_the_newest_are_kept_and_of_many_events_the_newest(lives):
     found = []
-    for start in range(0, (MOST_STRETCHES + 20) * 10_000, 10_000):
+    for start in range(0, (MAX_STRETCHES + 20) * 10_000, 10_000):
         ran = Terminated(exit_code=1, started_at=now_text(start), finished_at=now_text(start + 1000))
         container = ContainerStatus(name="main", state=ContainerState(terminated=ran))
         found = stretches_after(found, Pod(status=PodStatus(container_statuses=[container])))
-    assert (len(found), found[0].started, found[-1].started) == (MOST_STRETCHES, 0, start)
+    assert (len(found), found[0].started, found[-1].started) == (MAX_STRETCHES, 0, start)
     one = lives(", ".join(f"wait 1, event Told number {number}" for number in range(MAX_EVENTS + 5)))
     messages = {each.message for each in whole(one).events.values()}
     assert len(messages) == MAX_EVENTS

@@ -269,8 +269,8 @@ def test_each_failure_is_summed_up_once(failures, more):
     named = [pod.times for each in found.groups for pod in each.pods]
     assert sum(named) + sum(each.more for each in found.groups) + found.others <= len(failures) + more
     assert bool(found.groups) == bool(failures)
-    assert all(len({str(pod) for pod in each.pods}) == len(each.pods) <= causes.MOST_NAMES for each in found.groups)
-    assert len({each.why for each in found.groups}) == len(found.groups) <= causes.MOST_CAUSES
+    assert all(len({str(pod) for pod in each.pods}) == len(each.pods) <= causes.MAX_NAMES for each in found.groups)
+    assert len({each.why for each in found.groups}) == len(found.groups) <= causes.MAX_CAUSES
     status = {"causes": causes.written(found)}
     stored = msgspec.json.decode(msgspec.json.encode(status))
     assert (causes.in_status(stored), stored) == (found, status), "so it is not written again"

@@ -16,7 +16,7 @@ from jobs.pages.sweeps import submission
 from jobs.sweeps import placeholders, record, values
 from jobs.sweeps.draft import Draft
 from jobs.sweeps.plan import plan
-from jobs.sweeps.values import MOST_PROBLEMS, MOST_ROWS, Values, ValuesError
+from jobs.sweeps.values import MAX_PROBLEMS, MAX_ROWS, Values, ValuesError
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS, JOBS, NODES
 from kube.yaml.problem import YamlError
@@ -273,9 +273,9 @@ def test_what_is_wrong_with_values_is_told_by_row_line_and_column(make, row, lin
     "grid": lambda number: values.from_grid({"a": ",".join(map(str, range(number)))}),
 })  # fmt: skip
 def test_a_sweep_has_so_many_rows_and_not_one_more(make):
-    assert len(make(MOST_ROWS).rows) == MOST_ROWS
+    assert len(make(MAX_ROWS).rows) == MAX_ROWS
     with pytest.raises(ValuesError, match="a sweep has at most 10,000"):
-        make(MOST_ROWS + 1)
+        make(MAX_ROWS + 1)
 
 
 def test_a_grid_is_every_combination_unless_there_are_too_many():
@@ -289,7 +289,7 @@ def test_empty_rows_of_a_table_are_left_out_and_no_more_problems_are_told_than_o
     assert values.from_table(("a", "b"), [["", ""], ["1", " 2"], ["", ""]]).rows == (("1", "2"),)
     with pytest.raises(ValuesError) as caught:
         values.from_csv("a,b\n" + "1\n" * 500)
-    assert len(caught.value.problems) == MOST_PROBLEMS
+    assert len(caught.value.problems) == MAX_PROBLEMS
 
 
 # ---- the page on which a sweep is written

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kube import definitions, patterns
 from kube.custom import definition, kinds, manifests, naming, nodes, schemas, structural
 from kube.custom.structural import Structural
-from kube.errors import MOST_CAUSES, Invalid, required
+from kube.errors import MAX_CAUSES, Invalid, required
 from kube.patch import merge
 from kube.resources import JOBS
 from proof.systems.system import PROJECT
@@ -190,15 +190,15 @@ KEYED = samples.keyed(*(f"k{n}" for n in range(10_000)), items=objects(k=TEXT))
 
 
 @cases("schema, versions, message", {
-    "schemas": (objects(**{f"p{n}": TEXT for n in range(schemas.MOST_SCHEMAS)}), 1, "more than 10,000 schemas"),
-    "versions": (objects(a=TEXT), definition.MOST_VERSIONS + 1, "spec.versions: Too many: 101"),
+    "schemas": (objects(**{f"p{n}": TEXT for n in range(schemas.MAX_SCHEMAS)}), 1, "more than 10,000 schemas"),
+    "versions": (objects(a=TEXT), definition.MAX_VERSIONS + 1, "spec.versions: Too many: 101"),
     "map keys": (objects(a=KEYED), 1, "x-kubernetes-list-map-keys: Too many: 10000"),
 })  # fmt: skip
 def test_too_much_of_something_is_refused_in_a_word(schema, versions, message):
     (cause,) = refusals(schema, versions)
     assert message in cause
     error = Invalid.of("A", "a", [required(f"f{n}") for n in range(1000)])
-    assert len(error.causes) == MOST_CAUSES
+    assert len(error.causes) == MAX_CAUSES
     assert error.message.endswith("f255: Required value, and 744 more]"), "the first of many causes"
 
 

@@ -27,11 +27,11 @@ from node.link import figures, frames, holder, linked_node, presence
 from node.link.all_nodes import AllNodes
 from node.link.figures import Figures
 from node.link.flow import CREDIT_STEP, WINDOW, Receiving, Sending
-from node.link.frames import CHANNELS, LARGEST_FRAME, LINE, MOST_DATA, STDIN, STDOUT, BadFrame, Frame, Kind
+from node.link.frames import CHANNELS, LARGEST_FRAME, LINE, MAX_DATA, STDIN, STDOUT, BadFrame, Frame, Kind
 from node.link.linked_node import LinkedNode
 from node.link.local_nodes import LocalNodes
 from node.link.request_handler import RECORD
-from node.link.wire import MOST_CONVERSATIONS, NODE_READS, SERVER_READS, LinkLost, Wire
+from node.link.wire import MAX_CONVERSATIONS, NODE_READS, SERVER_READS, LinkLost, Wire
 from node.paths import Layout
 from node.shim import control_socket
 from node.shim.crilog import CriLog
@@ -312,7 +312,7 @@ numbers = st.integers(0, 2**32 - 1)
 
 frame_kinds = {
     (Kind.OPEN, Kind.BEAT): (st.just(0), st.binary(max_size=2000)),
-    (Kind.DATA,): (st.sampled_from(CHANNELS), st.binary(max_size=MOST_DATA)),
+    (Kind.DATA,): (st.sampled_from(CHANNELS), st.binary(max_size=MAX_DATA)),
     (Kind.END, Kind.CLOSE): (st.sampled_from(CHANNELS), st.just(b"")),
 }
 some_frames = st.one_of(
@@ -340,7 +340,7 @@ class TestFrames:
         "without a channel": (b"\x02\0\0\0\1", "no frame"),
         "a kind that there is not": (b"\x09\0\0\0\1\0", "no kind 9"),
         "a channel that there is not": (b"\x02\0\0\0\1\7", "no channel 7"),
-        "more data than is taken": (b"\x02\0\0\0\1\0" + bytes(MOST_DATA + 1), "too long"),
+        "more data than is taken": (b"\x02\0\0\0\1\0" + bytes(MAX_DATA + 1), "too long"),
         "a close with data": (b"\x05\0\0\0\1\0x", "too long"),
     })  # fmt: skip
     def test_what_is_no_frame_is_refused(self, message, why):
@@ -352,7 +352,7 @@ class TestFrames:
             with pytest.raises(BadFrame):
                 frames.json_of(data)
         with pytest.raises(BadFrame, match="too long to be sent"):
-            frames.encode(Frame(Kind.DATA, 1, frames.STDIN, bytes(MOST_DATA + 1)))
+            frames.encode(Frame(Kind.DATA, 1, frames.STDIN, bytes(MAX_DATA + 1)))
 
 
 class OneChannel(RuleBasedStateMachine):
@@ -415,7 +415,7 @@ class TestFlow:
         assert b"".join(iter(lambda: b"" if receiving.is_empty else receiving.next(), b"")) == part * WINDOW
 
 
-FULL = Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))
+FULL = Frame(Kind.DATA, 1, STDIN, bytes(MAX_DATA))
 
 
 class Ends:
@@ -518,10 +518,10 @@ class TestWire:
 
     @cases("story", {
         "begun twice": [Frame(Kind.OPEN, 1, 0, b"{}")] * 2,
-        "far too many": [Frame(Kind.OPEN, n, 0, b"{}") for n in range(2 * MOST_CONVERSATIONS + 1)],
+        "far too many": [Frame(Kind.OPEN, n, 0, b"{}") for n in range(2 * MAX_CONVERSATIONS + 1)],
         "a credit of nothing": [Frame(Kind.OPEN, 1), Frame(Kind.CREDIT, 1)],
         "a credit too much": [Frame(Kind.OPEN, 1), frames.credit(1, STDOUT, 1)],
-        "data too much": [Frame(Kind.OPEN, 1), *[FULL] * (WINDOW // MOST_DATA + 1)],
+        "data too much": [Frame(Kind.OPEN, 1), *[FULL] * (WINDOW // MAX_DATA + 1)],
         "data without content": [Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDIN)],
         "data that is not read here": [Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDOUT, b"x")],
     })  # fmt: skip

@@ -12,7 +12,7 @@ from scheduler.engine.cause import Exclusion, ExclusionKind
 from scheduler.engine.relations import Relations
 from scheduler.engine.wishes import DEFAULT
 from scheduler.records.records import TaskStatus
-from scheduler.snapshot.nodes import MOST_EXCLUSIONS
+from scheduler.snapshot.nodes import MAX_EXCLUSIONS
 from scheduler.writes import groups_of
 from tests.campaign import examples
 from tests.tables import cases
@@ -204,7 +204,7 @@ def _seconds_per_change(pods):
 def test_why_nodes_were_closed_once_is_forgotten():
     world = World(pod("p", "g", "1"))
     nodes = world.snapshot.nodes
-    for number in range(MOST_EXCLUSIONS):  # a taint's value is a part of it, and some write times into it
+    for number in range(MAX_EXCLUSIONS):  # a taint's value is a part of it, and some write times into it
         nodes.code(Exclusion(ExclusionKind.TAINT, display=str(number)))
     world.put(node("n1", "4", taints=[{"key": "seen", "value": "last", "effect": "NoSchedule"}]))
     (closed,) = nodes.verdicts(next(iter(world.snapshot.pods.values())).shape)

@@ -20,7 +20,7 @@ from proof.harness.waiting import HANG_S
 from tests.tables import cases
 from volcano_ui import web
 
-GUESSES = logins.MOST_FOR_NAME + 3
+GUESSES = logins.MAX_FOR_NAME + 3
 
 
 NAME = "volcano.example"
@@ -65,8 +65,8 @@ def log_in(client, password, **headers):
 
 
 @cases("proxies, let_try", {
-    "nobody is trusted": ([], logins.MOST_FOR_NAME),
-    "somebody else is trusted": (["192.0.2.0/24"], logins.MOST_FOR_NAME),
+    "nobody is trusted": ([], logins.MAX_FOR_NAME),
+    "somebody else is trusted": (["192.0.2.0/24"], logins.MAX_FOR_NAME),
     "the proxy is trusted": (["127.0.0.0/8"], GUESSES),
 })  # fmt: skip
 def test_a_forged_address_evades_no_limit(proxied, proxies, let_try):

@@ -16,7 +16,7 @@ from cluster.writes import Group
 from kube.errors import ApiError
 from kube.meta import Object
 
-MOST_FAILURES = 5  # of a server that answers others, before a write is given up
+MAX_FAILURES = 5  # of a server that answers others, before a write is given up
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Progress:
             # A write at which a server fails that answers others must not hold up all of them.
             if verdict.may_be_done and not verdict.is_away:
                 self._failures[number] = self._failures.get(number, 0) + 1
-            if self._failures.get(number, 0) < MOST_FAILURES:
+            if self._failures.get(number, 0) < MAX_FAILURES:
                 return verdict
             verdict = Refused(verdicts.unknown_outcome(verdict.error))
         self.verdicts[number] = verdict

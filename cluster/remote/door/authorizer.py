@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 AWAY_S = 2.0  # for which nothing is requested of a cluster that did not answer
 NAMES_S = 1.0  # for which the names of namespaces are remembered
-MOST_VIEWERS = 1000
+MAX_VIEWERS = 1000
 
 
 class ClusterAuthorizer:
@@ -106,7 +106,7 @@ class ClusterAuthorizer:
             reviews_of = Reviews(partial(self._ask, reviews.rules, who), partial(self._ask, reviews.access, who))
             person = self._viewers.pop(who, None) or Viewer(who, reviews_of)
             self._viewers[who] = person
-            if len(self._viewers) > MOST_VIEWERS:
+            if len(self._viewers) > MAX_VIEWERS:
                 self._viewers.popitem(last=False)
         return person
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # it brings the official client, which is 900 modules
 
 FRESH_S = 1.0
 PERSON_S = 5.0
-MOST_PEOPLE = 5000
+MAX_PEOPLE = 5000
 SYSTEMS = "system:"  # names that begin so are the system's own, with a prefix or without
 CONNECTION = "cluster.remote.connection.Connection"
 
@@ -85,7 +85,7 @@ def impersonation(actor: Actor) -> Impersonation | None:
     generation, now = access.generation(), clock.monotonic()
     cached = _people.get(actor)
     if cached is None or cached[0] != generation or cached[1] < now:
-        if len(_people) > MOST_PEOPLE:
+        if len(_people) > MAX_PEOPLE:
             _people.clear()
         cached = _people[actor] = generation, now + PERSON_S, _person(actor)
     return cached[2]

@@ -25,8 +25,8 @@ FRESH_S = 5.0
 QUIET_S = 60.0
 MOMENT_S = 0.5  # an answer may pass FRESH_S between two looks at it
 AT_ONCE = 8  # reviews of a process that are under way at a time
-MOST_NAMESPACES = 500  # that lists ask about; of more, those that were opened
-MOST_ANSWERS = 10_000  # that are remembered of a person
+MAX_NAMESPACES = 500  # that lists ask about; of more, those that were opened
+MAX_ANSWERS = 10_000  # that are remembered of a person
 WIDE = ""  # all namespaces, and the cluster's scope
 K = TypeVar("K")
 A = TypeVar("A")
@@ -118,7 +118,7 @@ class Viewer:
 
     def _refreshed(self, names: Sequence[str]) -> list[str]:
         """Ask for the rules of namespaces where too little is known for a list; return those of which some are known."""
-        chosen = [*names[:MOST_NAMESPACES], *(name for name in names[MOST_NAMESPACES:] if name in self._rules)]
+        chosen = [*names[:MAX_NAMESPACES], *(name for name in names[MAX_NAMESPACES:] if name in self._rules)]
         self._ask_rules([WIDE] if not self._holds(WIDE, FRESH_S) else [], is_needed=False)
         wide = self._rules.get(WIDE)
         stale = []
@@ -154,7 +154,7 @@ class Viewer:
         return verdicts[rules]
 
     def _ask_rules(self, namespaces: Sequence[str], *, is_needed: bool = True) -> None:
-        if len(self._rules) > MOST_ANSWERS:
+        if len(self._rules) > MAX_ANSWERS:
             self._rules.clear()
         self._rules |= _together(self._rules_of, namespaces, self._rules if is_needed else None)
 
@@ -165,7 +165,7 @@ class Viewer:
             return RulesAnswer(NONE, clock.monotonic(), error.message)
 
     def _ask_each(self, questions: Sequence[Question], *, is_needed: bool = False) -> None:
-        if len(self._answers) > MOST_ANSWERS:
+        if len(self._answers) > MAX_ANSWERS:
             self._answers.clear()
         for query, reply in _together(self._answer_to, questions, self._answers if is_needed else None).items():
             before = self._answers.get(query)

@@ -14,7 +14,7 @@ from cluster.remote.logs.log_offsets import TimedLine, offset_of
 LOOK_S = 0.2  # a log is not checked more often
 RATE = 40  # requests a second for how far logs go that go on
 RETRY_S = 3.0  # when there was no answer
-MOST_NEW = 400  # looked at for the first time at once; of more is said only that they may go on until now
+MAX_NEW = 400  # looked at for the first time at once; of more is said only that they may go on until now
 
 
 class Instance(NamedTuple):
@@ -49,7 +49,7 @@ class End(NamedTuple):
 
 def due(ends: Mapping[LogName, End], logs: Mapping[LogName, Instance], now: float) -> list[LogName]:
     """Return the logs whose ends are to be checked now."""
-    new = [log for log in logs if log not in ends][:MOST_NEW]
+    new = [log for log in logs if log not in ends][:MAX_NEW]
     ended: list[LogName] = []
     going: list[LogName] = []
     for log, instance in logs.items():

@@ -20,8 +20,8 @@ from cluster.remote.logs.log_reading import Away, LogTarget, Refused, Stretch
 FIRST_LINES = 200  # of a log that is looked at for the first time
 FRESH_S = 2.0  # so long what was read of the end of a log counts as its end
 AWAY_S = 2.0  # for which nothing is requested of a cluster that did not answer
-MOST_SIZE = 32 * 1024 * 1024  # of lines that are remembered
-MOST_LOGS = 20_000
+MAX_SIZE = 32 * 1024 * 1024  # of lines that are remembered
+MAX_LOGS = 20_000
 T = TypeVar("T")
 
 
@@ -97,7 +97,7 @@ class LogMemory:
             _, before = self._blocks.pop(log, (0.0, None))
             self._size += block.size - (before.size if before else 0)
             self._blocks[log] = now, block
-            while self._size > MOST_SIZE and len(self._blocks) > 1:
+            while self._size > MAX_SIZE and len(self._blocks) > 1:
                 self._size -= self._blocks.popitem(last=False)[1][1].size
         return block
 
@@ -117,5 +117,5 @@ class LogMemory:
         with self._lock:
             self._ends.pop(log, None)
             self._ends[log] = end
-            while len(self._ends) > MOST_LOGS:
+            while len(self._ends) > MAX_LOGS:
                 self._ends.pop(next(iter(self._ends)))

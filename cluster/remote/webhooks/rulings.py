@@ -25,7 +25,7 @@ from kube.meta import Object
 from kube.resources import POD_GROUPS, QUEUES, RESOURCE_QUOTAS, Resource
 
 ANSWER_S = 3.0
-MOST_LOOKED_UP = 10  # pod groups; a queue that has more is not empty for some time
+MAX_LOOKED_UP = 10  # pod groups; a queue that has more is not empty for some time
 
 
 class WebhookView(ClusterView):
@@ -45,7 +45,7 @@ class WebhookView(ClusterView):
 
     def _pod_groups(self, queue: str) -> list[Stored]:
         groups = super()._pod_groups(queue)
-        if len(groups) > MOST_LOOKED_UP:
+        if len(groups) > MAX_LOOKED_UP:
             return groups
         return [each for each in groups if _look_up(POD_GROUPS, each.namespace, each.name, each.object) is not None]
 

@@ -11,9 +11,9 @@ from kube.errors import Cause, duplicate, invalid, required, too_long, too_many
 from kube.kinds.workloads import ExitCodeOperator, FailureAction
 from kube.meta import Object
 
-MOST_RULES = 20
-MOST_PATTERNS = 20
-MOST_CODES = 255
+MAX_RULES = 20
+MAX_PATTERNS = 20
+MAX_CODES = 255
 LONGEST_INDEXES = 64 * 1024
 CONDITION_STATUSES = ("True", "False", "Unknown")
 _CONDITION_TYPE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -60,8 +60,8 @@ def size(intervals: list[tuple[int, int]]) -> int:
 def check_failure(policy: Object, spec: Object) -> Iterator[Cause]:
     """Return what is wrong with a pod failure policy."""
     path, rules = "spec.podFailurePolicy.rules", policy.get("rules") or []
-    if len(rules) > MOST_RULES:
-        yield too_many(path, len(rules), MOST_RULES)
+    if len(rules) > MAX_RULES:
+        yield too_many(path, len(rules), MAX_RULES)
     pod = spec["template"].get("spec") or {}
     containers = {each.get("name") for kind in ("containers", "initContainers") for each in pod.get(kind) or ()}
     for number, rule in enumerate(rules):
@@ -75,8 +75,8 @@ def check_failure(policy: Object, spec: Object) -> Iterator[Cause]:
         elif codes is not None:
             yield from _check_codes(codes, f"{where}.onExitCodes", containers)
         elif patterns:
-            if len(patterns) > MOST_PATTERNS:
-                yield too_many(f"{where}.onPodConditions", len(patterns), MOST_PATTERNS)
+            if len(patterns) > MAX_PATTERNS:
+                yield too_many(f"{where}.onPodConditions", len(patterns), MAX_PATTERNS)
             for at, pattern in enumerate(patterns):
                 kind = pattern.get("type") or ""
                 if not _CONDITION_TYPE.fullmatch(kind):
@@ -95,8 +95,8 @@ def _check_codes(codes: Object, path: str, containers: set[Any]) -> Iterator[Cau
         yield invalid(f"{path}.containerName", name, detail)
     if not values:
         yield invalid(f"{path}.values", values, "at least one value is required")
-    elif len(values) > MOST_CODES:
-        yield too_many(f"{path}.values", len(values), MOST_CODES)
+    elif len(values) > MAX_CODES:
+        yield too_many(f"{path}.values", len(values), MAX_CODES)
     seen: set[int] = set()
     for number, code in enumerate(values):
         if code == 0 and operator == ExitCodeOperator.IN:
@@ -113,8 +113,8 @@ def check_success(policy: Object, completions: int | None) -> Iterator[Cause]:
     path, rules = "spec.successPolicy.rules", policy.get("rules") or []
     if not rules:
         yield required(path, "at least one rules must be specified when the successPolicy is specified")
-    if len(rules) > MOST_RULES:
-        yield too_many(path, len(rules), MOST_RULES)
+    if len(rules) > MAX_RULES:
+        yield too_many(path, len(rules), MAX_RULES)
     for number, rule in enumerate(rules):
         yield from _check_success_rule(rule, f"{path}[{number}]", completions)
 

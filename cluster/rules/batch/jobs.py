@@ -29,11 +29,11 @@ NOT_RUN = (
 )
 JOB_NAME, LEGACY_JOB_NAME = "batch.kubernetes.io/job-name", "job-name"
 JOB_UID, LEGACY_JOB_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
-MOST_RETRIES = 2**31 - 1
+MAX_RETRIES = 2**31 - 1
 DEFAULT_RETRIES = 6
-MOST_INDEXES_AT_ONCE = 100_000  # parallelism of an Indexed job, and failed indexes
+MAX_INDEXES_AT_ONCE = 100_000  # parallelism of an Indexed job, and failed indexes
 MANY_INDEXES = 100_000  # completions beyond which failures are bounded more strictly
-MOST_WHEN_MANY = 10_000
+MAX_WHEN_MANY = 10_000
 LONGEST_MANAGER = 63
 COUNTS = (
     *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
@@ -51,7 +51,7 @@ def default(job: Object, old: Object | None, view: RulesView) -> None:
             spec["completions"] = 1
     if spec.get("backoffLimit") is None:
         per_index = spec.get("backoffLimitPerIndex") is not None
-        spec["backoffLimit"] = MOST_RETRIES if per_index else DEFAULT_RETRIES
+        spec["backoffLimit"] = MAX_RETRIES if per_index else DEFAULT_RETRIES
     spec["completionMode"] = spec.get("completionMode") or CompletionMode.NON_INDEXED.value
     spec["suspend"] = bool(spec.get("suspend"))
     spec["manualSelector"] = bool(spec.get("manualSelector"))
@@ -112,7 +112,7 @@ def warn(job: Object, old: Object | None, view: RulesView) -> list[str]:
     if problem := names.dns_label(name):
         text = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior;"
         warnings.append(f"{text} a DNS label is recommended: [{problem}]")
-    many = (spec.get("completions") or 0) > MANY_INDEXES and spec["parallelism"] > MOST_WHEN_MANY
+    many = (spec.get("completions") or 0) > MANY_INDEXES and spec["parallelism"] > MAX_WHEN_MANY
     if spec["completionMode"] == CompletionMode.INDEXED and many:
         warnings.append(
             "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4,"
@@ -147,7 +147,7 @@ def _check_indexed(spec: Object) -> Iterator[Cause]:
     completions, most_failed = spec.get("completions"), spec.get("maxFailedIndexes")
     if completions is None:
         yield required("spec.completions", "when completion mode is Indexed")
-    if spec["parallelism"] > MOST_INDEXES_AT_ONCE:
+    if spec["parallelism"] > MAX_INDEXES_AT_ONCE:
         detail = "must be less than or equal to 100000 when completion mode is Indexed"
         yield invalid("spec.parallelism", spec["parallelism"], detail)
     if most_failed is not None:
@@ -156,9 +156,9 @@ def _check_indexed(spec: Object) -> Iterator[Cause]:
         if most_failed is None:
             yield required("spec.maxFailedIndexes", f"must be specified when completions is above {MANY_INDEXES}")
         for field in ("parallelism", "maxFailedIndexes"):
-            if (spec.get(field) or 0) > MOST_WHEN_MANY:
+            if (spec.get(field) or 0) > MAX_WHEN_MANY:
                 detail = (
-                    f"must be less than or equal to {MOST_WHEN_MANY} when completions are above {MANY_INDEXES}"
+                    f"must be less than or equal to {MAX_WHEN_MANY} when completions are above {MANY_INDEXES}"
                     " and used with backoff limit per index"
                 )
                 yield invalid(f"spec.{field}", spec[field], detail)
@@ -175,8 +175,8 @@ def _check_most_failed(spec: Object, most_failed: int, completions: int | None) 
         yield required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if completions is not None and most_failed > completions:
         yield invalid("spec.maxFailedIndexes", most_failed, "must be less than or equal to completions")
-    if most_failed > MOST_INDEXES_AT_ONCE:
-        detail = f"must be less than or equal to {MOST_INDEXES_AT_ONCE}"
+    if most_failed > MAX_INDEXES_AT_ONCE:
+        detail = f"must be less than or equal to {MAX_INDEXES_AT_ONCE}"
         yield invalid("spec.maxFailedIndexes", most_failed, detail)
 
 

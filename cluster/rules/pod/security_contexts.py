@@ -8,7 +8,7 @@ from typing import Any
 from kube import lenient
 from kube.errors import Cause, invalid
 
-MOST_ID = 2**31 - 1
+MAX_ID = 2**31 - 1
 _OF_BOTH = ("runAsUser", "runAsGroup")
 
 
@@ -29,5 +29,5 @@ def _check_ids(context: dict[str, Any], fields: tuple[str, ...], path: str) -> I
 
 
 def _check_id(value: Any, path: str) -> Iterator[Cause]:
-    if isinstance(value, int) and not 0 <= value <= MOST_ID:
-        yield invalid(path, value, f"must be between 0 and {MOST_ID}, inclusive")
+    if isinstance(value, int) and not 0 <= value <= MAX_ID:
+        yield invalid(path, value, f"must be between 0 and {MAX_ID}, inclusive")

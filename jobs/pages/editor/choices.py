@@ -17,7 +17,7 @@ from kube import lenient
 from kube.resources import JOB_TEMPLATES, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES
 
 MOST = 500  # of each; others are typed
-MOST_TEMPLATES = 5  # named on the page of a new job
+MAX_TEMPLATES = 5  # named on the page of a new job
 NEWEST = 50  # of the templates, from which those are taken
 
 
@@ -84,7 +84,7 @@ def saved_templates(actor: Actor) -> list[SavedTemplate]:
     allowed = access.namespaces(actor, JOBS, "create")
     usable = [each for each in newest if isinstance(allowed, access.Everywhere) or each.namespace in allowed]
     templates = []
-    for each in usable[:MOST_TEMPLATES]:
+    for each in usable[:MAX_TEMPLATES]:
         if lenient.text(each.object, "metadata", "annotations", ANNOTATION):
             url = reverse("jobs:template-kept", args=[each.namespace, each.name])
         else:

@@ -16,7 +16,7 @@ from kube.meta import Object
 from scheduler import rehearsal
 from scheduler.engine.cause import Reason
 
-MOST_PODS = 300  # rehearsed while somebody types; a larger gang's total request is still checked as a whole
+MAX_PODS = 300  # rehearsed while somebody types; a larger gang's total request is still checked as a whole
 NAME = "rehearsed"
 OF_QUEUES = (Reason.QUEUE_TOO_SMALL, Reason.PARENT_TOO_SMALL, Reason.NODE_GROUP)
 
@@ -31,8 +31,8 @@ def warnings(job: Object) -> list[str]:
         pods: list[Object] = []  # if too many, the first of each task
         for index, task in enumerate(fact.tasks):
             blueprint = Blueprint(fact, whole, index, priorities, (), ranges)
-            pods += map(blueprint.pod, range(min(task.replicas, max(MOST_PODS // len(fact.tasks), 1))))
-        del pods[MOST_PODS:]
+            pods += map(blueprint.pod, range(min(task.replicas, max(MAX_PODS // len(fact.tasks), 1))))
+        del pods[MAX_PODS:]
         for pod in pods:
             pod["metadata"]["uid"] = pod["metadata"]["name"]
         group = pod_group(fact, whole, priorities)

@@ -63,7 +63,7 @@ TEMPLATES_SPEC = Spec(
     noun="template",
     plural="templates",
 )
-MOST_JOBS = 50  # made from a template and named on its page
+MAX_JOBS = 50  # made from a template and named on its page
 
 
 def table(actor: Actor, view: TableView) -> Table:
@@ -156,7 +156,7 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
     facts = _template_facts(stored)
     job_names = facts["made"]
     sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
-    wanted = [f"{stored.namespace}/{name}" for name in job_names[-MOST_JOBS:]]
+    wanted = [f"{stored.namespace}/{name}" for name in job_names[-MAX_JOBS:]]
     there = store.by_keys(JOBS, wanted if sees_jobs else ())
     # Only what its author writes.
     whole = stored.object
@@ -171,7 +171,7 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
         **facts,
         "stored": stored,
         "jobs": [(job.name, lenient.text(job.object, "status", "state", "phase")) for job in there.values()],
-        "more": max(len(job_names) - MOST_JOBS, 0),
+        "more": max(len(job_names) - MAX_JOBS, 0),
         "text": yaml_write.dump(written),
         "may_run": access.allowed(actor, "create", JOBS, stored.namespace),
         "has_parameters": bool(lenient.text(stored.object, "metadata", "annotations", ANNOTATION)),
@@ -179,7 +179,7 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
     }
     watches = [
         Watch(JOB_TEMPLATES.id, stored.namespace, stored.name),
-        *(Watch(JOBS.id, stored.namespace, name) for name in job_names[-MOST_JOBS:]),
+        *(Watch(JOBS.id, stored.namespace, name) for name in job_names[-MAX_JOBS:]),
     ]
     return Parts(_render(context, "template", "actions", "head", "text"), watches=watches)
 

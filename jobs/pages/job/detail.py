@@ -42,10 +42,10 @@ class Detail(RunRecord):
 
     @property
     def marks(self) -> list[timeline.Mark]:
-        """Those of all_marks in the displayed run, at most the newest MOST_MARKS."""
+        """Those of all_marks in the displayed run, at most the newest MAX_MARKS."""
         here = self.chapters.index(self.chapter)
         found = [mark for mark in self.all_marks if chapters.index_at(self.chapters, mark.at) == here]
-        return found[-timeline.MOST_MARKS :]
+        return found[-timeline.MAX_MARKS :]
 
     @cached_property
     def delayed_actions(self) -> list[event_list.Delayed]:

@@ -17,8 +17,8 @@ from kube.meta import Object
 from kube.priorities import PriorityClasses
 from kube.resources import CLAIMS, LIMIT_RANGES, PODS, PRIORITY_CLASSES
 
-MOST_FIELDS = 100  # of one table
-MOST_TASKS = 20
+MAX_FIELDS = 100  # of one table
+MAX_TASKS = 20
 BY_CONTROLLER, BY_DEFAULT, BY_SCHEDULER = "the job controller", "a default", "the scheduler"
 
 
@@ -74,7 +74,7 @@ def author(job: Stored) -> Author:
 
 def first_pods(job: Stored) -> list[str]:
     """Return the names of the displayed pods, one of each task."""
-    return [f"{job.name}-{task.name}-0" for task in facts.read_job(job.body).tasks[:MOST_TASKS]]
+    return [f"{job.name}-{task.name}-0" for task in facts.read_job(job.body).tasks[:MAX_TASKS]]
 
 
 def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
@@ -116,7 +116,7 @@ def _part(annotations: Any, spec: Any, labels: Any = None) -> dict[str, Any]:
 
 
 def _bounded(fields: Sequence[Addition]) -> Added:
-    return Added(fields[:MOST_FIELDS], max(len(fields) - MOST_FIELDS, 0))
+    return Added(fields[:MAX_FIELDS], max(len(fields) - MAX_FIELDS, 0))
 
 
 def priority_classes() -> PriorityClasses:

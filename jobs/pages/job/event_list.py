@@ -15,7 +15,7 @@ from jobs.rules import words
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS
 
-MOST_EVENTS = 200
+MAX_EVENTS = 200
 UNSCHEDULABLE = "Unschedulable"  # as Volcano's scheduler calls it
 
 
@@ -30,7 +30,7 @@ class Delayed:
 
 def of_job(job: Stored, history: History) -> list[Event]:
     """Return the newest events about the job itself."""
-    stored_events = store.find(EVENTS, namespace=job.namespace, owner=job.uid, order="-created", limit=MOST_EVENTS)
+    stored_events = store.find(EVENTS, namespace=job.namespace, owner=job.uid, order="-created", limit=MAX_EVENTS)
     events = record.events(history) | {stored.name: stored.read(Event) for stored in stored_events}
     return [event for event in events.values() if event.involved_object.kind == JOBS.kind]
 
@@ -43,7 +43,7 @@ def unschedulable_message(group: PodGroup | None) -> str:
     """
     if group is None:
         return ""
-    stored_events = store.find(EVENTS, owner=group.metadata.uid, order="-revision", limit=MOST_EVENTS)
+    stored_events = store.find(EVENTS, owner=group.metadata.uid, order="-revision", limit=MAX_EVENTS)
     unschedulable = [
         event
         for event in (each.read(Event) for each in stored_events)
@@ -55,7 +55,7 @@ def unschedulable_message(group: PodGroup | None) -> str:
 def everything(job: Stored, history: History, tasks: Sequence[str], *, is_deleted: bool) -> list[Event]:
     """Return the newest events of a job, its group and its pods, newest first; `tasks` are the names of its tasks."""
     # An event's name begins with that of its object, and those of a job's objects with the job's.
-    stored_events = store.find(EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MOST_EVENTS)
+    stored_events = store.find(EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MAX_EVENTS)
     living = {stored.name: stored.read(Event) for stored in stored_events}
     pods = () if is_deleted else tuple(f"{job.name}-{task}-" for task in tasks)
     ours = {}
@@ -70,7 +70,7 @@ def everything(job: Stored, history: History, tasks: Sequence[str], *, is_delete
         if is_ours:
             ours[name] = event
     events = (record.events(history) | ours).values()
-    return sorted(events, key=lambda event: event.last_seen, reverse=True)[:MOST_EVENTS]
+    return sorted(events, key=lambda event: event.last_seen, reverse=True)[:MAX_EVENTS]
 
 
 def delayed_of(stored: Stored) -> list[Delayed]:

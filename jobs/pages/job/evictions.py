@@ -22,7 +22,7 @@ from scheduler.gangs.min_runtime import stays_until, whole_until
 from scheduler.policy.actions import Action
 from scheduler.policy.policy import Policy
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 MOST = 50  # newest of a job that are read
 SECOND_MS = 1000
 REASON = "Evict"
@@ -144,12 +144,12 @@ def summary(evictions: Sequence[Eviction], until: int | None) -> Summary | None:
         by_other[each.reason, each.other].append(each)
     groups = sorted(by_other.values(), key=lambda some: (-_times(some), -some[-1].at))
     shares = []
-    for some in groups[:MOST_NAMED]:
+    for some in groups[:MAX_NAMED]:
         # The last decision about the group names its queue.
         namespace, _, name = some[-1].other.partition("/")
         newest = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1) if name else []
         shares.append(Share(_times(some), some[-1], newest[0].decision.queue if newest else ""))
-    others = _times([each for some in groups[MOST_NAMED:] for each in some])
+    others = _times([each for some in groups[MAX_NAMED:] for each in some])
     return Summary(_times(evictions), shares, others, until)
 
 

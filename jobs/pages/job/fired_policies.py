@@ -12,7 +12,7 @@ from jobs.pages.job.timeline import Mark
 from jobs.rules import words
 from kube.kinds.batch import Action, JobPhase
 
-MOST_PODS = 3  # that a row names
+MAX_PODS = 3  # that a row names
 _PARTS = {
     Action.RESTART_POD: "the pod was restarted",
     Action.RESTART_TASK: "the task's pods were restarted",
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def named(self) -> tuple[str, ...]:
-        return self.pods[:MOST_PODS]
+        return self.pods[:MAX_PODS]
 
     @property
     def more(self) -> int:

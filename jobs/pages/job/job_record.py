@@ -105,7 +105,7 @@ class JobRecord:
     @property
     def reads_all(self) -> bool:
         """Whether there are few enough pods to read all of them."""
-        return sum(self.counts.values()) <= timeline.MOST_BARS
+        return sum(self.counts.values()) <= timeline.MAX_BARS
 
     @cached_property
     def pods(self) -> Read:

@@ -13,7 +13,7 @@ from jobs.pages.job.chapters import Chapter, Times
 from kube.kinds.batch import JobPhase
 from kube.resources import POD_GROUPS
 
-MOST_CHANGES = 500  # of a pod group that are read: the scheduler updates its pod counts each second
+MAX_CHANGES = 500  # of a pod group that are read: the scheduler updates its pod counts each second
 LAST = 5  # the index of the step that ends a run
 # How a run ended by itself; any other end was requested by a person or a policy, and is no failure.
 _ENDS: dict[str, str] = {JobPhase.COMPLETED: "done", JobPhase.FAILED: "failed"}
@@ -68,7 +68,7 @@ def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pod
     """
     # The log has when the pod group was created, admitted and bound, also after its deletion.
     name = f"{job.metadata.name}-{job.metadata.uid}" if group is None else group.metadata.name
-    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=MOST_CHANGES)
+    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=MAX_CHANGES)
     group_created = next((change.at for change in history if change.verb == "ADDED"), None)
     in_queue, placed = _first_in(history, "Inqueue", "Running"), _first_in(history, "Running")
     is_waiting = job.phase == JobPhase.PENDING

@@ -19,7 +19,7 @@ from kube.resources import JOBS, PODS
 # A job that was never in one of these has had one run.
 _TURNS = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED)
 SECOND_MS = 1000
-MOST_RESTARTED = 500  # pods whose earlier containers the page looks up
+MAX_RESTARTED = 500  # pods whose earlier containers the page looks up
 
 
 def of_living(stored: Stored, job: Job) -> History:
@@ -88,7 +88,7 @@ def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[S
     runs = record.read(recorded.history).runs if recorded else []
     spans = {pod: span for run in runs for pod, span in run.pods.items()}
     by_pod = {pod: list(spans[pod].stretches) for pod in restarted if pod in spans}
-    names = [pod.metadata.name for pod in restarted.values()][:MOST_RESTARTED]
+    names = [pod.metadata.name for pod in restarted.values()][:MAX_RESTARTED]
     for change in log.of_names(PODS, namespace, names):
         if change.uid in restarted:
             by_pod[change.uid] = fold.stretches_after(by_pod.get(change.uid, []), change.read(Pod))

@@ -28,7 +28,7 @@ from kube.kinds.batch import JobPhase
 from kube.owners import controller_of
 from kube.resources import JOBS, PODS
 
-MOST_SORTED = 2000  # pods sorted by their numbers; more are in the database's order
+MAX_SORTED = 2000  # pods sorted by their numbers; more are in the database's order
 SPEC = Spec(
     name="jobs:pods",
     columns=(
@@ -147,9 +147,9 @@ def _table(
 
 
 def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
-    """Return the pods of a page. By name, worker-2 comes before worker-10, up to MOST_SORTED pods."""
+    """Return the pods of a page. By name, worker-2 comes before worker-10, up to MAX_SORTED pods."""
     column = view.sort.removeprefix("-")
-    if column in ("name", "phase") and page.total <= MOST_SORTED:
+    if column in ("name", "phase") and page.total <= MAX_SORTED:
         pods = store.find(PODS, **filters)
         pods.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
         if column == "phase":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cluster.store import Stored, store
-from jobs.lifecycle.causes import MOST_FAILURES
+from jobs.lifecycle.causes import MAX_FAILURES
 from jobs.lifecycle.reading import Pod
-from jobs.pages.job.timeline import IMPORTANCE, MOST_BARS
+from jobs.pages.job.timeline import IMPORTANCE, MAX_BARS
 from kube import pod_health
 from kube.kinds.core import PodPhase
 from kube.resources import PODS
@@ -50,18 +50,18 @@ def every(job: Stored) -> Read:
 
 
 def most_important(job: Stored, counted: dict[str, int]) -> Read:
-    """Return MOST_BARS pods of a job that has more: the first to fail, then by phase the last to change."""
+    """Return MAX_BARS pods of a job that has more: the first to fail, then by phase the last to change."""
     pods: list[Stored] = []
     for phase in sorted(counted, key=lambda each: IMPORTANCE.get(each, 0)):
-        if room := MOST_BARS - len(pods):
+        if room := MAX_BARS - len(pods):
             order = "revision" if phase == PodPhase.FAILED else "-revision"
             pods += _of_phase(job, phase, order, room)
     return _read(pods)
 
 
 def failed(job: Stored) -> Read:
-    """Return the first MOST_FAILURES failed pods of a job."""
-    return _read(_of_phase(job, PodPhase.FAILED, "revision", MOST_FAILURES))
+    """Return the first MAX_FAILURES failed pods of a job."""
+    return _read(_of_phase(job, PodPhase.FAILED, "revision", MAX_FAILURES))
 
 
 def _of_phase(job: Stored, phase: str, order: str, limit: int) -> list[Stored]:

@@ -41,7 +41,7 @@ class RunEvictions:
             return []
         names = [f"{record.stored.name}-{task}-{n}" for task, each in record.tasks for n in range(each.total)]
         living = {stored.uid for stored, _ in record.pods}
-        replaced = past_runs.replaced(record.stored, names[: timeline.MOST_BARS], living, begun)
+        replaced = past_runs.replaced(record.stored, names[: timeline.MAX_BARS], living, begun)
         return [timeline.bar_of_span(span) for span in replaced if span.pod.evicted is not None]
 
     @cached_property

@@ -1,6 +1,6 @@
 """The timeline of a job's pods as data: the browser draws it, and a table says the same in words.
 
-Times are ms since the first displayed moment, so that a pod is a few short numbers. Of more than MOST_BARS
+Times are ms since the first displayed moment, so that a pod is a few short numbers. Of more than MAX_BARS
 pods, the most important have bars, and the lanes say how many others there are.
 """
 
@@ -34,14 +34,14 @@ HUES: Final = {
     "unknown": "grey",
 }
 USUAL: Final = ("waiting", "starting", "running", "succeeded", "failed")  # the states of most bars
-MOST_BARS = 500
+MAX_BARS = 500
 # Heights in px as the browser draws it (frontend/modules/timeline-draw.js), so that the page reserves the space before.
 TOP, LANE, FOOT = 24, 22, 6
 HIGHEST = 460  # and from then on it scrolls (frontend/styles/components/timeline.css)
-MOST_EMPTY = 240  # of empty space for pods that are still to come
+MAX_EMPTY = 240  # of empty space for pods that are still to come
 # Which pods are shown first if not all can be.
 IMPORTANCE = {"Failed": 0, "Unknown": 1, EVICTED: 2, STOPPED: 2, "Running": 3, "Pending": 4, "": 4, "Succeeded": 5}
-MOST_MARKS = 30
+MAX_MARKS = 30
 # The events of actions, of a policy and of a Command (reference: volcano-job §3.7).
 MARKED = ("ExecuteAction", "CommandIssued")
 
@@ -214,7 +214,7 @@ def room(bars: Sequence[Bar], waits: Sequence[Wait], planned: Mapping[str, int])
     drawn = _height(len(lanes), len(bars), bool(waits)) if bars else 0
     to_come = [task for task, pods in planned.items() if pods > 0]
     empty = _height(len(to_come), sum(planned[task] for task in to_come), True) if to_come else 0
-    return min(max(drawn, min(empty, MOST_EMPTY)), HIGHEST)
+    return min(max(drawn, min(empty, MAX_EMPTY)), HIGHEST)
 
 
 def _height(lanes: int, bars: int, has_waits: bool) -> int:
@@ -229,15 +229,15 @@ def legend(bars: Sequence[Bar]) -> list[tuple[str, str]]:
 
 
 def chosen(bars: Sequence[Bar]) -> Sequence[Bar]:
-    """Return the MOST_BARS most important bars: the first to fail, then by phase the last to change."""
-    if len(bars) <= MOST_BARS:
+    """Return the MAX_BARS most important bars: the first to fail, then by phase the last to change."""
+    if len(bars) <= MAX_BARS:
         return bars
 
     def importance(bar: Bar) -> tuple[int, int]:
         last = next(time for time in (bar.finished, bar.started, bar.scheduled, bar.created) if time is not None)
         return IMPORTANCE.get(bar.phase, 0), last if bar.state == "failed" else -last
 
-    return sorted(bars, key=importance)[:MOST_BARS]
+    return sorted(bars, key=importance)[:MAX_BARS]
 
 
 def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:

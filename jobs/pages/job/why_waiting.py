@@ -30,7 +30,7 @@ PARTLY = ("WaitingForTasks", "FailedCreate", "PluginBlocked", "NoReplicas")
 """Reasons of a running job of which a part waits."""
 PROGRAMS = {"jobs": "job controller", "scheduler": "scheduler"}
 LOOK_AGAIN_MS = 5000
-MOST_IMAGES = 3  # named
+MAX_IMAGES = 3  # named
 
 
 class Before(NamedTuple):
@@ -173,4 +173,4 @@ def images_of(pods: Iterable[Pod]) -> list[ImageWait]:
                 before = waits.get(wait.image)
                 waits[wait.image] = wait._replace(pods=before.pods + 1) if before else wait
                 break
-    return sorted(waits.values(), key=lambda each: (-each.pods, each.image))[:MOST_IMAGES]
+    return sorted(waits.values(), key=lambda each: (-each.pods, each.image))[:MAX_IMAGES]

@@ -28,7 +28,7 @@ from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS, JOBS, QUEUES
 
-MOST_OWNERS = 200  # offered as choices; the address, or a click on a name, can select any other
+MAX_OWNERS = 200  # offered as choices; the address, or a click on a name, can select any other
 # Recording a deleted job, and pods that start to crash-loop, change the page but nothing that it watches.
 LOOK_AGAIN_MS = 5000
 SPEC = Spec(
@@ -161,7 +161,7 @@ def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere, *, is_pa
     else:
         namespaces = store.values(JOBS, "namespace")
         if isinstance(allowed, access.Everywhere):
-            owners = store.values(JOBS, "creator", limit=MOST_OWNERS + 1)  # jobs without one come first
+            owners = store.values(JOBS, "creator", limit=MAX_OWNERS + 1)  # jobs without one come first
         else:
             namespaces = [name for name in namespaces if name in allowed]
             owners = [*store.count(JOBS, by="creator", namespace=namespaces)]
@@ -169,7 +169,7 @@ def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere, *, is_pa
             queues = store.values(JOBS, "queue")
         else:
             queues = sorted(store.count(JOBS, by="queue", namespace=namespaces))
-    offered = sorted({actor.name, *sorted({*owners} - {""})[:MOST_OWNERS]})
+    offered = sorted({actor.name, *sorted({*owners} - {""})[:MAX_OWNERS]})
     return {"namespace": namespaces, "queue": [name for name in queues if name], "owner": offered}
 
 

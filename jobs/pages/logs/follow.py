@@ -26,7 +26,7 @@ from jobs.pages.logs.window import Limits, Mark, log_of
 from kube.meta import now_text, parse_time
 from kube.resources import PODS
 
-MOST_PODS = 200  # followed together
+MAX_PODS = 200  # followed together
 START = "start"  # names the first line that is kept
 TAIL = Limits(10_000, 4 * 1024 * 1024)
 AROUND = Limits(2_000, 2 * 1024 * 1024)
@@ -36,7 +36,7 @@ AT_REST_S = 3.0  # when all pods have ended, and others may come
 PODS_AGAIN_S = 1.0  # how often the pods themselves are looked up
 LOOK_BYTES = 2 * 1024 * 1024  # of all logs at one poll
 LEAST_BYTES = 32 * 1024  # of one log
-MOST_UNDER_WAY = 2 * MOST_PODS  # lines that a reader who reconnects may name
+MAX_UNDER_WAY = 2 * MAX_PODS  # lines that a reader who reconnects may name
 LATE_MS = 5000  # output reaches the disk within that time
 
 
@@ -49,8 +49,8 @@ class Followed:
         detail = pods.of_job(actor, query) if query.is_together else None
         chosen = pods.chosen(actor, query, detail)
         self.total = len(chosen)
-        self.by_uid = {pod.uid: pod for pod in chosen[:MOST_PODS]}
-        self._others = {pod.uid for pod in chosen[MOST_PODS:]}  # known, and not followed
+        self.by_uid = {pod.uid: pod for pod in chosen[:MAX_PODS]}
+        self._others = {pod.uid for pod in chosen[MAX_PODS:]}  # known, and not followed
         # The same in every window, so that sender and recipient of a link see the same colours.
         ordered = sorted(self.by_uid.values(), key=lambda each: (each.pod.task, each.pod.index, each.name))
         self.ranks = {pod.uid: rank for rank, pod in enumerate(ordered)}
@@ -98,7 +98,7 @@ class Followed:
         if uid not in self.by_uid:
             is_ours = self._query.includes(pod)
             self.total += is_ours
-            if not is_ours or len(self.by_uid) >= MOST_PODS:
+            if not is_ours or len(self.by_uid) >= MAX_PODS:
                 self._others.add(uid)
                 return
         self.by_uid[uid] = LogPod(pod, is_gone=False)
@@ -143,7 +143,7 @@ class Reader:
         if since := params.get("since"):
             with suppress(ValueError):
                 self.since = now_text(parse_time(since) - LATE_MS)
-        open_ = (params.get("open") or "").split(",")[:MOST_UNDER_WAY] if self.since else []
+        open_ = (params.get("open") or "").split(",")[:MAX_UNDER_WAY] if self.since else []
         self.open = [mark for text in open_ if (mark := Mark.read(text))]
         self.followed = Followed(actor, self.query)
         self.offsets: dict[Log, int] = {}

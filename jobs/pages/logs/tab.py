@@ -18,13 +18,13 @@ from jobs.logs.merge import Log
 from jobs.logs.text import PrintedLine, Run
 from jobs.pages.job.detail import Detail
 from jobs.pages.logs import pods, window
-from jobs.pages.logs.follow import MOST_PODS
+from jobs.pages.logs.follow import MAX_PODS
 from jobs.pages.logs.pods import EVERY, TASK, LogPod, LogQuery
 from jobs.pages.logs.window import Limits, Mark, Window
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
 
-MOST_NAMES = 1000  # of pods offered
+MAX_NAMES = 1000  # of pods offered
 PAGE = Limits(300, 256 * 1024)  # what a page without JavaScript shows at most
 
 
@@ -107,14 +107,14 @@ def show(actor: Actor, detail: Detail, params: Mapping[str, str]) -> Tab:
 def _tab(actor: Actor, detail: Detail, query: LogQuery, listed: list[Option], line: str) -> Tab:
     chosen = pods.chosen(actor, query, detail)
     nodes = backend.nodes_for(actor)
-    stored = nodes.log_extents({pod.uid: pod.node for pod in chosen[:MOST_PODS]})
+    stored = nodes.log_extents({pod.uid: pod.node for pod in chosen[:MAX_PODS]})
     extents = [each for each in stored if query.wants(each)]
     mark = Mark.read(line)
     around = window.around(nodes, extents, mark, PAGE) if mark is not None else None
     end = around or window.tail(nodes, extents, PAGE)
     rows = _rows(chosen, end, line, together=query.is_together)
     notes = []
-    for why, names in pods.absent(actor, query, chosen[:MOST_PODS], {each.uid for each in extents}):
+    for why, names in pods.absent(actor, query, chosen[:MAX_PODS], {each.uid for each in extents}):
         # Name the pods only if others have a log.
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
         notes.append(why if len(names) == len(chosen) else f"{', '.join(names[:3])}{more}: {why}")
@@ -122,8 +122,8 @@ def _tab(actor: Actor, detail: Detail, query: LogQuery, listed: list[Option], li
         notes.append(f"{len(rows)} lines of the logs are shown; the download has them all.")
     if not rows and not notes:
         notes = ["Nothing has been printed so far."]
-    if len(chosen) > MOST_PODS:
-        notes.insert(0, f"The first {MOST_PODS} of {len(chosen):,} pods are shown; the download has them all.")
+    if len(chosen) > MAX_PODS:
+        notes.insert(0, f"The first {MAX_PODS} of {len(chosen):,} pods are shown; the download has them all.")
     is_single = not query.is_together
     earlier: dict[str, int] = {}
     if is_single and detail.shows_living:
@@ -164,13 +164,13 @@ def options(detail: Detail) -> list[Option]:
     ]
     if len(tasks) > 1:
         together.insert(0, Option(EVERY, f"all {sum(tasks.values()):,} pods of the job"))
-    names = list(_uids(detail))[:MOST_NAMES]
+    names = list(_uids(detail))[:MAX_NAMES]
     return [*together, *(Option(name, name) for name in names)]
 
 
 def options_html(detail: Detail) -> str:
     """Return the part of the page with the options, the pods' uids, and the initial choice."""
-    choices = {"options": options(detail), "uids": dict(list(_uids(detail).items())[:MOST_NAMES])}
+    choices = {"options": options(detail), "uids": dict(list(_uids(detail).items())[:MAX_NAMES])}
     context = {"known": json.dumps(choices, separators=(",", ":")), "first": pods.interesting(detail)}
     return render_to_string("jobs/_log_pods.html", context)
 

@@ -179,7 +179,7 @@ def _first_of(sequences: Sequence[Iterator[Entry[Line]]], limits: Limits) -> tup
     number, size = 0, limits.size
     for entry in merge.oldest_first(sequences):
         size -= len(entry.line.data)
-        is_full = number == limits.lines or len(entries) == limits.lines * merge.MOST_PIECES
+        is_full = number == limits.lines or len(entries) == limits.lines * merge.MAX_PIECES
         if entries and (is_full or size < 0):
             return entries, True
         entries.append(entry)

@@ -33,7 +33,7 @@ from jobs.rules.actions import OPEN, Action, Extent, Result
 from kube.errors import NotFound
 from kube.resources import JOBS
 
-MOST_DIGITS = 18  # of a number in an address
+MAX_DIGITS = 18  # of a number in an address
 HIGHEST = 2**63 - 1  # that a database can look up
 AGAIN_MS = 1000  # until the page of a running operation is refreshed
 RESULTS = tuple(str(result) for result in Result)
@@ -188,7 +188,7 @@ def _row(operation: Operation) -> str:
 def operation(request: TopicRequest) -> Parts:
     """The progress of a bulk operation, and its jobs' results."""
     number = request.params.get("number", "")
-    if not number.isascii() or not number.isdigit() or len(number) > MOST_DIGITS:
+    if not number.isascii() or not number.isdigit() or len(number) > MAX_DIGITS:
         raise NotFound(f"There is no bulk operation {number[:40]}.")
     return OperationView.of(request.actor, int(number)).table(SPEC.read(request.params)).parts()
 

@@ -26,13 +26,13 @@ GLYPHS = {
     "Deleted": "–",
 }
 UNKNOWN = "?"
-MOST_WORDS = 8  # columns of a grid whose cells have room for the word
+MAX_WORDS = 8  # columns of a grid whose cells have room for the word
 
 
 def rows(grid: Grid, outcomes: Outcomes, namespace: str, phase: str = "") -> dict[str, str]:
     """Return each row of a grid by its id; cells of other phases than `phase` (if not "") are pale."""
     jobs = reverse("jobs:list") + quote(namespace) + "/"
-    wide = len(grid.columns) <= MOST_WORDS
+    wide = len(grid.columns) <= MAX_WORDS
     templates = {}  # phase → the HTML before and after the URL and the name of a job
     for word in set(outcomes.phases):
         hue, label = phases.appearance(word).hue, escape(word)

@@ -54,7 +54,7 @@ EMPTY = {
 }
 DETAIL = "sweeps:detail"  # the topic of one sweep's outcomes
 VALUE = "value-"  # prefix of the filter by a placeholder's value
-MOST_CHOICES = 100  # values that a filter offers
+MAX_CHOICES = 100  # values that a filter offers
 
 
 class _Holder(View):
@@ -191,7 +191,7 @@ def outcomes_of(stored: Stored, sweep: Record, params: Mapping[str, str]) -> tup
 
 def _spec(sweep: Record) -> Spec:
     choices = outcomes.distinct(sweep, range(len(sweep.jobs)))
-    offered = [name for name in sweep.values.names if 1 < len(choices[name]) <= MOST_CHOICES]
+    offered = [name for name in sweep.values.names if 1 < len(choices[name]) <= MAX_CHOICES]
     return Spec(
         name=DETAIL,
         columns=(Column("Job", kind="name"), *(Column(name) for name in sweep.values.names), Column("Phase")),

@@ -21,9 +21,9 @@ from kube.errors import AlreadyExists, ApiError, Invalid
 from kube.resources import CONFIGMAPS, JOBS
 from kube.yaml.problem import YamlError
 
-MOST_REVIEWED = 20  # jobs that are checked while somebody types; submitting checks all
+MAX_REVIEWED = 20  # jobs that are checked while somebody types; submitting checks all
 MAX_PREVIEWS = 3  # jobs whose YAML is shown
-MOST_REFUSALS = 20
+MAX_REFUSALS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,9 @@ def refused(preview: Preview, error: ApiError) -> Preview:
     if isinstance(error, OwnedRefused):
         each = list(error.refusals.items())
         refusals = [
-            f"Row {index + 1}: {'; '.join(map(str, one.causes)) or one.message}" for index, one in each[:MOST_REFUSALS]
+            f"Row {index + 1}: {'; '.join(map(str, one.causes)) or one.message}" for index, one in each[:MAX_REFUSALS]
         ]
-        if (more := len(each) - MOST_REFUSALS) > 0:
+        if (more := len(each) - MAX_REFUSALS) > 0:
             refusals.append(f"And {more:,} rows more.")
     return Preview(
         "The sweep was not made, and none of its jobs; what you wrote is still here.",
@@ -111,15 +111,15 @@ def refused(preview: Preview, error: ApiError) -> Preview:
 
 
 def _reviewed(actor: Actor, planned: Plan, text: str) -> Preview:
-    """Check the first jobs of a sweep as if they were submitted, and rehearse them up to about MOST_PODS pods."""
+    """Check the first jobs of a sweep as if they were submitted, and rehearse them up to about MAX_PODS pods."""
     causes, notes, hopeless = _Judged(), _Judged(), _Judged()
     pods = 0
-    for index in range(min(len(planned.jobs), MOST_REVIEWED)):
+    for index in range(min(len(planned.jobs), MAX_REVIEWED)):
         review = api.review(actor, JOBS, planned.job(index))
         wrong = [*review.causes, *editor.misspelled(planned.job(index))]
         causes.add(index, editor.findings(wrong, planned.template.document))
         notes.add(index, editor.noted(review.warnings, planned.template.document))
-        if not wrong and pods < start_preview.MOST_PODS:
+        if not wrong and pods < start_preview.MAX_PODS:
             hopeless.add(index, editor.noted(start_preview.warnings(review.object), planned.template.document))
             pods += sum(task["replicas"] for task in review.object["spec"]["tasks"])
     common, by_row = causes.split()
@@ -190,7 +190,7 @@ class _Judged:
             if len(rows) < self._judged
             for row in rows
         ]
-        return common, by_row[:MOST_REFUSALS]
+        return common, by_row[:MAX_REFUSALS]
 
 
 def _existing(planned: Plan) -> Stored | None:

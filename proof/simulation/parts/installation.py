@@ -58,7 +58,7 @@ UNREAD = 50  # changes of the mirror that a worker has not read: as many are loo
 PACE: tuple[tuple[Any, str, Any], ...] = ((lease, "RETRY_S", 5.0), (mirror, "PULSE_S", 30.0))
 SMALL: tuple[tuple[Any, str, Any], ...] = (
     (mirror, "BATCH", 4),
-    (mirror, "MOST_WAITING", 4),
+    (mirror, "MAX_WAITING", 4),
     (reflection, "PAGE", 3),
     (reflection, "WATCH_S", (20, 60)),
     (sending, "AT_ONCE", 3),

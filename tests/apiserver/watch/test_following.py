@@ -59,13 +59,13 @@ def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
 
 
 @cases("size, count", {
-    "count": (10, window.MOST_ENTRIES),
-    "bytes": (window.MOST_BYTES // 4, 3),
-    "bytes, to the last": (window.MOST_BYTES // 4 - entry(1, size=0).size, 4),
+    "count": (10, window.MAX_ENTRIES),
+    "bytes": (window.MAX_BYTES // 4, 3),
+    "bytes, to the last": (window.MAX_BYTES // 4 - entry(1, size=0).size, 4),
 })  # fmt: skip
 def test_the_window_is_bounded_and_says_so(size, count):
     buffer = opened("pods", "nodes", at=0)
-    last = window.MOST_ENTRIES + 50
+    last = window.MAX_ENTRIES + 50
     buffer.add(entry(revision, size=size) for revision in range(1, last + 1))
     buffer.add([entry(last + 1, "nodes")])
     assert buffer.since("pods", last - count - 1) is None

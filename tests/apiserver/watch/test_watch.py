@@ -56,7 +56,7 @@ async def test_changes_come_as_they_are_committed_with_the_stored_bytes(port):
 @cases("remembered", {"from the log": 0, "from memory": 1000})
 @parts("apiserver/watches")
 async def test_a_watch_tells_what_comes_and_goes(port, monkeypatch, part, remembered):
-    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", remembered)
+    monkeypatch.setattr("apiserver.watch.window.MAX_ENTRIES", remembered)
     await world.Story(port).goes(part)
 
 
@@ -106,7 +106,7 @@ async def test_a_revision_of_the_future_is_waited_for_and_then_refused(port, mon
 @pytest.fixture
 async def forgotten(follower, settings, monkeypatch):
     settings.HISTORY_HOURS = 0
-    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
+    monkeypatch.setattr("apiserver.watch.window.MAX_ENTRIES", 0)
     old = await make("a")
     await phase("a", "Running")
     await follower.reach(await phase("a", "Failed"))
@@ -212,13 +212,13 @@ async def test_a_client_that_goes_is_forgotten_and_a_head_request_is_no_watch(po
 
 
 @cases("setting, value", {
-    "of watches": ("MOST_STREAMS", 2),
+    "of watches": ("MAX_STREAMS", 2),
     "of open files": ("SPARE_FILES", resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 2),
 })  # fmt: skip
 async def test_beyond_the_cap_a_watch_is_429_with_retry_after(port, keeper, monkeypatch, setting, value):
     alice, bob = await person("alice", "default"), await person("bob", "default")
     monkeypatch.setattr(f"apiserver.watch.stream_keeper.{setting}", value)
-    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_OF_ONE", 1)
+    monkeypatch.setattr("apiserver.watch.stream_keeper.MAX_OF_ONE", 1)
     async with Client(port, DEFAULT, headers=alice):
         await until(lambda: keeper.streams, "the first")
         async with Client(port, DEFAULT, headers=alice) as second:
@@ -260,7 +260,7 @@ async def test_history_that_is_forgotten_while_it_is_replayed_is_an_error_event(
     def gone(*_, **__):
         raise Expired("too old resource version: 1 (9)")
 
-    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
+    monkeypatch.setattr("apiserver.watch.window.MAX_ENTRIES", 0)
     begin = await make("a")
     async with Client(port, DEFAULT, resourceVersion=begin) as live:
         await make("b")
@@ -320,7 +320,7 @@ async def test_many_watches_that_nobody_reads_take_a_bounded_memory(port, keeper
 
 @pytest.mark.parametrize("reading", ["_initial", "_replay"])
 async def test_a_state_or_past_of_large_objects_is_read_as_the_client_takes_it(port, monkeypatch, reading):
-    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
+    monkeypatch.setattr("apiserver.watch.window.MAX_ENTRIES", 0)
     steps = []
     whole = getattr(stream.Stream, reading)
     monkeypatch.setattr(

@@ -145,7 +145,7 @@ def test_only_the_hash_of_a_token_is_kept_nothing_says_it_and_a_part_lets_nobody
 
 
 def test_a_user_has_a_hundred_tokens_at_most_and_no_group_of_django_passes_for_one_of_the_system(alice):
-    for _ in range(tokens.MOST_OF_USER):
+    for _ in range(tokens.MAX_OF_USER):
         tokens.issue(access.CONSOLE, alice, "laptop", DAY_S)
     with pytest.raises(Conflict, match="revoke"):
         tokens.issue(access.CONSOLE, alice, "laptop", DAY_S)
@@ -251,7 +251,7 @@ def test_a_browser_in_which_the_user_logged_in_before_is_counted_by_itself_and_n
         logins.attempt(name, "10.0.0.1", cookies or {}).failed()
 
     cookies = dict([logins.browser_cookie("alice")])
-    for number in range(logins.MOST_FOR_ADDRESS):
+    for number in range(logins.MAX_FOR_ADDRESS):
         fail(f"name-{number}")
     with pytest.raises(TooManyRequests):
         fail()

@@ -52,7 +52,7 @@ def test_of_many_who_log_in_at_once_a_link_lets_one_in_guesses_are_all_counted_a
     assert sum(not isinstance(result, NotFound) for result in results) == 1
     assert AuditEntry.objects.filter(verb="login").count() == 1
     results = together(lambda _: logins.attempt("alice", "10.0.0.1", {}))
-    assert sum(isinstance(result, ApiError) for result in results) == RIVALS - logins.MOST_FOR_NAME
+    assert sum(isinstance(result, ApiError) for result in results) == RIVALS - logins.MAX_FOR_NAME
     alice = Person("https://p", "1", "alice", ("staff",))
     results = together(lambda _: identities.log_in(alice, "::1"))
     assert {getattr(each, "username", each) for each in results} == {"alice"}

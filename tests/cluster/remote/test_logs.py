@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from cluster.remote.logs import log_ends, log_offsets
-from cluster.remote.logs.log_ends import MOST_NEW, RATE, End, Instance, LogName
+from cluster.remote.logs.log_ends import MAX_NEW, RATE, End, Instance, LogName
 from cluster.remote.logs.log_offsets import Block, TimedLine, offset_of
 from cluster.remote.logs.nodes import instances
 from kube.meta import now_text, parse_time
@@ -128,7 +128,7 @@ def test_logs_that_go_on_take_turns_ended_ones_do_not_and_new_ones_are_bounded()
     assert sorted(turns) == sorted(many), "each once"
     ended = logs(5 * RATE, ENDED)
     assert len(log_ends.due({log: end_before() for log in ended}, ended, NOW)) == len(ended)
-    assert len(log_ends.due({}, logs(2 * MOST_NEW, RUNS), NOW)) == MOST_NEW
+    assert len(log_ends.due({}, logs(2 * MAX_NEW, RUNS), NOW)) == MAX_NEW
 
 
 @cases("after, data", {"same": (0, b"a"), "of the same moment": (0, b"b"), "later": (5, b"c"), "earlier": (-5, b"d")})

@@ -135,7 +135,7 @@ def test_what_is_given_is_there_at_once_for_who_opens_it_in_lists_within_a_minut
 def test_of_very_many_namespaces_some_and_the_opened_are_asked_about_and_who_may_do_the_same_is_shown_the_same(
     moved_clock, monkeypatch
 ):
-    monkeypatch.setattr(viewer, "MOST_NAMESPACES", 2)
+    monkeypatch.setattr(viewer, "MAX_NAMESPACES", 2)
     cluster = Cluster()
     for name in NAMES:
         cluster.give(name)

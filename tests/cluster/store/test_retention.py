@@ -67,7 +67,7 @@ def left():
 })  # fmt: skip
 def test_events_go_when_they_are_too_old_or_too_many(monkeypatch, settings, hours_ago, most, stays):
     settings.EVENT_HOURS = 24
-    monkeypatch.setattr(retention, "MOST_EVENTS", most)
+    monkeypatch.setattr(retention, "MAX_EVENTS", most)
     monkeypatch.setattr(retention, "BATCH", 3)
     tell(*hours_ago)
     store.write(Create(CONFIGMAPS, config_map("old")), now=clock.milliseconds() - 99 * HOUR_MS)

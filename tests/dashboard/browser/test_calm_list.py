@@ -23,7 +23,7 @@ SHIFTED = """async () => {
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   return shifts;
 }"""
-MOST_SHIFT = 0.02
+MAX_SHIFT = 0.02
 
 
 @pytest.fixture
@@ -190,4 +190,4 @@ def test_a_hundred_jobs_that_come_and_change_shift_nothing(tab, is_read):
     Window(tab).goes(
         f"→ {HELD}: 50 new jobs – show" if is_read else "→ #table-chips: All 80; #table-rows tr >> nth=0: new-49"
     )
-    assert tab.evaluate(SHIFTED) <= MOST_SHIFT
+    assert tab.evaluate(SHIFTED) <= MAX_SHIFT

@@ -224,7 +224,7 @@ async def test_a_socket_at_another_address_is_refused(extensions, answer):
 
 async def test_a_page_may_follow_only_so_many_things(alice):
     async with Tab(alice) as tab:
-        for number in range(consumer.MOST_SUBSCRIPTIONS + 1):
+        for number in range(consumer.MAX_SUBSCRIPTIONS + 1):
             await tab.subscribe(f"{TOPIC}&phase={number}")
         assert "at most" in (await tab.hear(op="denied"))["message"]
 
@@ -232,7 +232,7 @@ async def test_a_page_may_follow_only_so_many_things(alice):
 async def test_a_socket_that_does_not_read_is_cut_off(alice):
     async with open_tab(alice) as tab:
         (socket,) = hub.current()._sockets
-        for _ in range(consumer.MOST_WAITING + 2):
+        for _ in range(consumer.MAX_WAITING + 2):
             socket.offer("{}")
         assert await tab.closing() == consumer.TOO_SLOW
 
@@ -257,7 +257,7 @@ def broken(request):
 
 @pytest.mark.parametrize("how", ["raises", *BROKEN])
 async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, how):
-    monkeypatch.setattr(hub, "MOST_FAILURES", 1)
+    monkeypatch.setattr(hub, "MAX_FAILURES", 1)
     topic = f"test:broken?how={how}"
     async with open_tab(alice) as tab:
         await tab.subscribe(topic)

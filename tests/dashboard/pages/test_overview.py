@@ -114,7 +114,7 @@ def test_the_page_looks_again_when_a_job_that_just_came_will_be_trouble(admin):
 
 
 def test_of_more_than_are_looked_at_the_line_says_at_least_how_many(admin, monkeypatch):
-    monkeypatch.setattr(overview, "MOST_WAITING", 3)
+    monkeypatch.setattr(overview, "MAX_WAITING", 3)
     put(*(waiting(f"many-{n}", "QueueLimit") for n in range(5)), ago_ms=HOUR_MS)
     assert "At least 3 wait for the same, queue default the first is team-a / many-0" in attention(admin)
 

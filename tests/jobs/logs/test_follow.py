@@ -322,17 +322,17 @@ def test_rights_are_asked_for_as_for_one_pod(alice, gang, client, pod):
 
 
 def test_only_so_many_pods_are_followed_the_failed_ones_first_and_that_is_said(alice, data, moved_clock):
-    more = [running(index=number) for number in range(follow.MOST_PODS)]
+    more = [running(index=number) for number in range(follow.MAX_PODS)]
     big = Gang(alice, world.make("big", "Running", pods=[*more, running("last", phase="Failed")]))
     big.prints("last-0", (1, "why it failed"))
     following = big.read()
     message = following.poll()
     assert texts(message) == ["why it failed"]
-    assert message["pods"] == [follow.MOST_PODS, follow.MOST_PODS + 1]
+    assert message["pods"] == [follow.MAX_PODS, follow.MAX_PODS + 1]
     for number in (2, 3):
         big.replace(f"late-{number}", "late", number)
         at_once(moved_clock)
-        assert following.poll() == {"pods": [follow.MOST_PODS, follow.MOST_PODS + number]}
+        assert following.poll() == {"pods": [follow.MAX_PODS, follow.MAX_PODS + number]}
 
 
 def test_the_tail_is_the_end_of_all_logs_together_and_says_what_is_before(gang, monkeypatch):
@@ -448,11 +448,11 @@ def test_pods_of_an_earlier_job_of_the_name_are_not_read(alice, gang):
 
 def test_of_a_job_whose_page_reads_some_pods_all_are_counted_and_can_be_chosen(alice, client, data):
     """A page of very many pods reads those that matter most, and the ps is not among them."""
-    many = timeline.MOST_BARS + 50
+    many = timeline.MAX_BARS + 50
     pods = [*(running(index=index, phase="Failed", code=1) for index in range(many)), running("ps")]
     big = Gang(alice, world.make("big", "Running", pods=pods, tasks=(("worker", many), ("ps", 1))))
     big.prints("ps-0", (1, "server"))
-    assert big.read().poll()["pods"] == [follow.MOST_PODS, many + 1]
+    assert big.read().poll()["pods"] == [follow.MAX_PODS, many + 1]
     assert texts(big.read("task/ps").poll()) == ["server"]
     page = client.get("/jobs/default/big/?tab=logs").content.decode()
     assert all(words in page for words in (f"task worker · all {many} pods", f"all {many + 1} pods of the job"))

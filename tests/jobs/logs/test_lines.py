@@ -21,7 +21,7 @@ from cluster.backend import Line
 from jobs.logs import merge
 from jobs.logs.merge import Entry, Log
 from jobs.logs.pens import Pen, changed
-from jobs.logs.text import MOST_MOVED, PrintedLine, plain
+from jobs.logs.text import MAX_MOVED, PrintedLine, plain
 from jobs.pages.logs import window
 from jobs.pages.logs.window import Limits, Mark
 from tests.blocks import blocks
@@ -252,7 +252,7 @@ def test_a_long_line_takes_no_more_time_than_its_length(data):
     began = time.process_time()
     result = runs([data])
     assert time.process_time() - began < 5
-    assert sum(len(run.text) for run in result) <= len(data) + MOST_MOVED
+    assert sum(len(run.text) for run in result) <= len(data) + MAX_MOVED
 
 
 @pytest.mark.parametrize("tool", sorted(each.stem for each in GOLDEN.glob("*.raw")))

@@ -85,7 +85,7 @@ def test_the_owners_of_the_jobs_that_the_reader_may_see_are_offered(client, alic
 
 @pytest.mark.parametrize("namespace", ["*", "default"])
 def test_of_very_many_owners_the_first_are_offered_and_the_reader(client, cluster, person, namespace, monkeypatch):
-    monkeypatch.setattr(listing, "MOST_OWNERS", 3)
+    monkeypatch.setattr(listing, "MAX_OWNERS", 3)
     for name in ("", "ann", "bob", "cleo", "dan", "eve"):
         world.make(f"of-{name or 'nobody'}", "Running", owner=name)
     client.force_login(person("victor", "viewer", namespace))

@@ -9,7 +9,7 @@ from kube.resources import BATCH_JOBS, JOBS
 from proof.simulation.people.desk import Desk, is_unfinished, wish
 from proof.simulation.people.request import APPLY, JSON_PATCH, STRATEGIC, Request, name_of, patch, replace, version_of
 
-MOST_REPLICAS = 8
+MAX_REPLICAS = 8
 EDITABLE = ("name", "labels", "namespace", "resourceVersion")
 
 
@@ -22,7 +22,7 @@ def _scaled(desk: Desk, job: Object) -> Object:
     """Return the spec of a job with other numbers of pods, all minimums within them."""
     spec: Object = copy.deepcopy(job["spec"])
     chosen = desk.one(spec["tasks"])
-    chosen["replicas"] = desk.random.randint(0 if desk.chance(0.1) else 1, MOST_REPLICAS)
+    chosen["replicas"] = desk.random.randint(0 if desk.chance(0.1) else 1, MAX_REPLICAS)
     least = min(chosen.get("minAvailable") or 0, chosen["replicas"])
     chosen["minAvailable"] = least
     pods = sum(each.get("replicas") or 0 for each in spec["tasks"])

@@ -10,7 +10,7 @@ from proof.simulation.people.desk import OVER, Desk, SoftLimit, has_owner, is_un
 from proof.simulation.people.request import Request, delete, name_of, path, path_of
 
 PROPAGATIONS = {"Background": 5, "Foreground": 3, "Orphan": 1}
-MOST_JOBS = 150
+MAX_JOBS = 150
 ENDED = ("Succeeded", "Failed")
 
 
@@ -32,20 +32,20 @@ def _deleted(desk: Desk, resource: Resource, obj: Object | None, what: str, **mo
     return delete(who, resource, obj, f"{who} deletes {what} {name_of(obj)}{suffix}", **how)
 
 
-@wish(3, soft_limit=SoftLimit(JOBS, MOST_JOBS, is_unfinished))
+@wish(3, soft_limit=SoftLimit(JOBS, MAX_JOBS, is_unfinished))
 def delete_a_job(desk: Desk) -> Request | None:
     """In whichever phase it is."""
     job = desk.job()
     return _deleted(desk, JOBS, job, f"the {phase_of(job)} job" if job else "")
 
 
-@wish(2, soft_limit=SoftLimit(JOBS, MOST_JOBS, lambda job: not is_unfinished(job)))
+@wish(2, soft_limit=SoftLimit(JOBS, MAX_JOBS, lambda job: not is_unfinished(job)))
 def clear_away_a_job(desk: Desk) -> Request | None:
     """One that is over."""
     return _deleted(desk, JOBS, desk.job(*OVER), "the finished job")
 
 
-@wish(0.2, soft_limit=SoftLimit(JOBS, MOST_JOBS * 2))
+@wish(0.2, soft_limit=SoftLimit(JOBS, MAX_JOBS * 2))
 def delete_a_lot_of_jobs(desk: Desk) -> Request | None:
     """All with a label in one namespace."""
     job = desk.any(JOBS, lambda each: (each["metadata"].get("labels") or {}).get("lot"))

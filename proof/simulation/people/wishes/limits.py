@@ -26,7 +26,7 @@ BUDGETS: tuple[Object, ...] = (
     {"minAvailable": "50%"},
     {"maxUnavailable": 0},
 )
-MOST_NAMESPACES, MOST_BUDGETS, MOST_CLASSES = 8, 15, 10
+MAX_NAMESPACES, MAX_BUDGETS, MAX_CLASSES = 8, 15, 10
 
 
 def _delete(desk: Desk, resource: Resource, obj: Object | None, what: str) -> Request | None:
@@ -65,13 +65,13 @@ def relax_a_quota(desk: Desk) -> Request | None:
 def make_a_quota(desk: Desk) -> Request | None:
     """A second one, or one for a namespace that had none."""
     namespace, name = desk.side_namespace(), desk.name("quota")
-    if namespace is None or len(desk.all(RESOURCE_QUOTAS)) >= MOST_NAMESPACES:
+    if namespace is None or len(desk.all(RESOURCE_QUOTAS)) >= MAX_NAMESPACES:
         return None
     body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"hard": ROOMY}}
     return create("admin", RESOURCE_QUOTAS, body, f"admin makes the quota {name} in {namespace}")
 
 
-@wish(0.2, soft_limit=SoftLimit(RESOURCE_QUOTAS, MOST_NAMESPACES // 2))
+@wish(0.2, soft_limit=SoftLimit(RESOURCE_QUOTAS, MAX_NAMESPACES // 2))
 def delete_a_quota(desk: Desk) -> Request | None:
     """Any but the first."""
     quota = desk.any(RESOURCE_QUOTAS, lambda each: name_of(each) != QUOTA)
@@ -90,7 +90,7 @@ def _range(desk: Desk) -> list[Object]:
 def make_a_limit_range(desk: Desk) -> Request | None:
     """What a container gets that says nothing, and the most that one may ask for."""
     namespace, name = desk.side_namespace(), desk.name("l")
-    if namespace is None or len(desk.all(LIMIT_RANGES)) >= MOST_NAMESPACES // 2:
+    if namespace is None or len(desk.all(LIMIT_RANGES)) >= MAX_NAMESPACES // 2:
         return None
     body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"limits": _range(desk)}}
     return create("admin", LIMIT_RANGES, body, f"admin makes the limit range {name} in {namespace}")
@@ -120,7 +120,7 @@ def protect_a_job(desk: Desk) -> Request | None:
     """A disruption budget for a job's pods, named for it: eviction does not work with two."""
     budgets = desk.picture.objects(DISRUPTION_BUDGETS.id)
     job = desk.any(JOBS, lambda each: is_unfinished(each) and _budget_key(each) not in budgets)
-    if job is None or len(budgets) >= MOST_BUDGETS:
+    if job is None or len(budgets) >= MAX_BUDGETS:
         return None
     namespace, name = _budget_key(job)
     amount = desk.one(BUDGETS)
@@ -133,7 +133,7 @@ def _budget_key(job: Object) -> tuple[str, str]:
     return job["metadata"]["namespace"], f"for-{name_of(job)}"
 
 
-@wish(0.5, soft_limit=SoftLimit(DISRUPTION_BUDGETS, MOST_BUDGETS // 2))
+@wish(0.5, soft_limit=SoftLimit(DISRUPTION_BUDGETS, MAX_BUDGETS // 2))
 def lift_a_protection(desk: Desk) -> Request | None:
     """Delete a disruption budget."""
     found = desk.any(DISRUPTION_BUDGETS)
@@ -147,7 +147,7 @@ def lift_a_protection(desk: Desk) -> Request | None:
 @wish(0.2)
 def make_a_priority_class(desk: Desk) -> Request | None:
     """Above, between or below the first ones."""
-    if len(desk.all(PRIORITY_CLASSES)) >= MOST_CLASSES:
+    if len(desk.all(PRIORITY_CLASSES)) >= MAX_CLASSES:
         return None
     name, value = desk.name("pc"), desk.one((-5, 0, 500, 5000))
     body = {"metadata": {"name": name}, "value": value}
@@ -169,7 +169,7 @@ def delete_a_priority_class(desk: Desk) -> Request | None:
 @wish(0.3)
 def make_a_namespace(desk: Desk) -> Request | None:
     """A place for some time."""
-    if len(desk.all(NAMESPACES)) >= MOST_NAMESPACES + len(PROTECTED):
+    if len(desk.all(NAMESPACES)) >= MAX_NAMESPACES + len(PROTECTED):
         return None
     name = desk.name("n")
     return create("admin", NAMESPACES, {"metadata": {"name": name}}, f"admin makes the namespace {name}")

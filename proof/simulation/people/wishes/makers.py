@@ -11,8 +11,8 @@ from proof.simulation.people.desk import Desk, wish
 from proof.simulation.people.request import Request, create, delete, name_of, patch
 from proof.simulation.people.wishes.jobs import job, task
 
-MOST_FLOWS, MOST_CRONS = 8, 4
-MOST_PARTS = 4
+MAX_FLOWS, MAX_CRONS = 8, 4
+MAX_PARTS = 4
 AHEAD = 6  # minutes with runs of a new cron job; the next are a year later, so that a world comes to rest
 POLICIES = {"Allow": 2, "Forbid": 2, "Replace": 1}
 
@@ -37,12 +37,12 @@ def make_a_template(desk: Desk) -> Request:
 @wish(2, submits=True)
 def run_a_flow(desk: Desk) -> Request | None:
     """Of templates that there are, and sometimes of one that is made later, or never."""
-    if len(desk.all(JOB_FLOWS)) >= MOST_FLOWS:
+    if len(desk.all(JOB_FLOWS)) >= MAX_FLOWS:
         return None
     template = desk.any(JOB_TEMPLATES)
     namespace = desk.namespace() if template is None else template["metadata"]["namespace"]
     names = [name_of(each) for each in desk.all(JOB_TEMPLATES) if each["metadata"]["namespace"] == namespace]
-    chosen = desk.random.sample(names, min(len(names), desk.random.randint(1, MOST_PARTS)))
+    chosen = desk.random.sample(names, min(len(names), desk.random.randint(1, MAX_PARTS)))
     if not chosen or desk.chance(0.1):
         chosen.append(desk.name("t"))
     parts = [_part(desk, name, chosen[:number]) for number, name in enumerate(chosen)]
@@ -71,7 +71,7 @@ def _part(desk: Desk, name: str, earlier: Iterable[str]) -> Object:
 @wish(1.5, submits=True)
 def make_a_cron_job(desk: Desk) -> Request | None:
     """With a few runs in the next minutes."""
-    if len(desk.all(CRON_JOBS)) >= MOST_CRONS:
+    if len(desk.all(CRON_JOBS)) >= MAX_CRONS:
         return None
     spec: Object = {
         "schedule": _schedule(desk),

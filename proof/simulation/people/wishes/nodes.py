@@ -13,7 +13,7 @@ from proof.simulation.people.wishes.jobs import ZONES
 FAIL_AT = "ui.volcano.sh/fail-at-seconds"
 TAINT = "simulation.example/out"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-MOST_AWAY = 0.15  # of all nodes are cordoned at a time; as many tainted, as many failing
+MAX_AWAY = 0.15  # of all nodes are cordoned at a time; as many tainted, as many failing
 
 
 def _notes(node: Object) -> Object:
@@ -44,7 +44,7 @@ def _other(desk: Desk, is_so: Callable[[Object], bool]) -> Object | None:
     """Return a node that is not so, None when enough others are."""
     nodes = desk.all(NODES)
     already = sum(map(is_so, nodes))
-    return desk.any(NODES, lambda each: not is_so(each)) if already < max(1, MOST_AWAY * len(nodes)) else None
+    return desk.any(NODES, lambda each: not is_so(each)) if already < max(1, MAX_AWAY * len(nodes)) else None
 
 
 def _patch(node: Object | None, change: Object, what: str) -> Request | None:

@@ -11,7 +11,7 @@ from proof.simulation.people.wishes.jobs import FAILING_SHARE, simulated
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 GATE = "simulation.example/gate"
-MOST_GROUPS = 20
+MAX_GROUPS = 20
 
 
 def pod(desk: Desk, **annotations: str) -> Object:
@@ -119,7 +119,7 @@ def open_a_gate(desk: Desk) -> Request | None:
 @wish(1.2, submits=True)
 def make_a_group(desk: Desk) -> Request | None:
     """A pod group; its pods come one by one."""
-    if len(desk.all(POD_GROUPS, lambda each: not has_owner(each))) >= MOST_GROUPS:
+    if len(desk.all(POD_GROUPS, lambda each: not has_owner(each))) >= MAX_GROUPS:
         return None
     who, name, least = desk.submitter(), desk.name("g"), desk.random.randint(2, 4)
     spec = {"minMember": least, "queue": desk.queue()}

@@ -11,7 +11,7 @@ from proof.simulation.people.desk import Desk, SoftLimit, queue_state, wish
 from proof.simulation.people.request import JSON_PATCH, Request, create, delete, name_of, patch, version_of
 
 PERMANENT = ("root", "default", *WEIGHTS)
-MOST_QUEUES = 30
+MAX_QUEUES = 30
 FULL = 60
 CAPABILITIES = ("1", "4", "16", "64")
 
@@ -141,7 +141,7 @@ def let_others_reclaim_or_not(desk: Desk) -> Request | None:
     return _changed(desk, {"reclaimable": may}, f"sets reclaimable {str(may).lower()} of the queue")
 
 
-@wish(0.8, soft_limit=SoftLimit(QUEUES, MOST_QUEUES))
+@wish(0.8, soft_limit=SoftLimit(QUEUES, MAX_QUEUES))
 def close_a_queue(desk: Desk) -> Request | None:
     """No new work; the first queues are closed seldom."""
     test = _is_open if desk.chance(0.2) else _is_open_and_new
@@ -178,7 +178,7 @@ def _wishes_to_be_closed(queue: Object) -> bool:
     return (queue.get("spec") or {}).get("state") == "Closed"
 
 
-@wish(1, soft_limit=SoftLimit(QUEUES, MOST_QUEUES))
+@wish(1, soft_limit=SoftLimit(QUEUES, MAX_QUEUES))
 def delete_a_queue(desk: Desk) -> Request | None:
     """One that is closed and has none below it."""
     parents = {(each.get("spec") or {}).get("parent") for each in desk.all(QUEUES)}

@@ -23,7 +23,7 @@ FINALIZER = "simulation.example/keep"
 SHARED = "settings"  # a ConfigMap that two managers apply to
 MANAGERS = ("gitops", "console")
 FINALIZED = (JOBS, PODS, CONFIGMAPS, POD_GROUPS)
-MOST_MAPS, MOST_CLAIMS = 40, 20
+MAX_MAPS, MAX_CLAIMS = 40, 20
 
 
 def _is_map(obj: Object) -> bool:
@@ -54,7 +54,7 @@ def change_a_map(desk: Desk) -> Request | None:
     return patch(who, CONFIGMAPS, found, {"data": {"key": value}}, words, STRATEGIC)
 
 
-@wish(0.3, soft_limit=SoftLimit(CONFIGMAPS, MOST_MAPS, _is_map))
+@wish(0.3, soft_limit=SoftLimit(CONFIGMAPS, MAX_MAPS, _is_map))
 def delete_a_map(desk: Desk) -> Request | None:
     """Also one that pods use."""
     found = desk.any(CONFIGMAPS, _is_map)
@@ -73,7 +73,7 @@ def make_a_claim(desk: Desk) -> Request:
     return create(who, CLAIMS, body, f"{who} makes the claim {name}")
 
 
-@wish(0.3, soft_limit=SoftLimit(CLAIMS, MOST_CLAIMS))
+@wish(0.3, soft_limit=SoftLimit(CLAIMS, MAX_CLAIMS))
 def delete_a_claim(desk: Desk) -> Request | None:
     """Also one that a job made."""
     found = desk.any(CLAIMS)

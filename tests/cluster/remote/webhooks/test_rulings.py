@@ -121,8 +121,8 @@ def test_what_the_webhooks_say(block, golden, cluster, settings):
 
 
 @cases("number, looked_up", {
-    "as many as are": (rulings.MOST_LOOKED_UP, True),
-    "more": (rulings.MOST_LOOKED_UP + 1, False),
+    "as many as are": (rulings.MAX_LOOKED_UP, True),
+    "more": (rulings.MAX_LOOKED_UP + 1, False),
 })  # fmt: skip
 def test_many_groups_of_a_queue_are_not_looked_up(cluster, number, looked_up):
     for each in range(number):
