@@ -5,8 +5,10 @@ import pytest
 from cluster.api import backend
 from cluster.remote.backend import Remote
 from cluster.store import Patch, store
+from jobs.rules import remedies
 from kube import resources
-from tests.dashboard.pages.conftest import HOUR_MS, admin, page  # noqa: F401  admin is a fixture
+from tests.builders import container
+from tests.dashboard.pages.conftest import HOUR_MS, admin, node, page, put  # noqa: F401  admin is a fixture
 from tests.jobs.pages import world
 from tests.same import differing
 from tests.tables import cases
@@ -107,3 +109,33 @@ def test_why_a_job_waits_is_told_by_its_pod_group(admin, phase, says, why):  # n
     status = {"state": {"phase": phase, "reason": None, "message": None}}
     store.write(Patch(resources.JOBS, "default", "train", {"status": status}, subresource="status"))
     assert differing(PLACES, why, admin) == {}
+
+
+def test_a_job_that_can_never_start_is_told_so_with_numbers_and_not_to_wait(admin):  # noqa: F811
+    put(node("n1", cpu="32"))
+    waiting = [{"task": "w", "index": index, "phase": "Pending", "node": None} for index in range(2)]
+    job = world.make("train", "Pending", tasks=[("w", 2)], minimum=2, pods=waiting, why=VOLCANOS)
+    of_group = {"annotations": {"scheduling.k8s.io/group-name": f"train-{job.uid}"}}
+
+    def shown(cpu):
+        spec = {"schedulerName": "volcano", "containers": [container("main", requests={"cpu": cpu})]}
+        for index in range(2):
+            store.write(Patch(resources.PODS, job.namespace, f"train-w-{index}", {"metadata": of_group, "spec": spec}))
+        return page(admin, "/jobs/default/train/").text(id="job-why")
+
+    assert "16 CPU" not in shown("16"), "it fits once others have ended"
+    text = shown("64")
+    assert "64 CPU" in text
+    assert remedies.REASONS["NeverFits"].remedy in text
+    assert VOLCANOS in text, "in the scheduler's own words"
+
+
+def test_a_job_that_its_queue_can_never_hold_is_told_so_before_it_has_pods(admin):  # noqa: F811
+    put(node("n1", cpu="64"))
+    store.write(Patch(resources.QUEUES, "", "default", {"spec": {"capability": {"cpu": "20"}}}))
+    job = world.make("train", "Pending", tasks=[("w", 4)], why="queue resource quota insufficient: insufficient cpu")
+    group = {"spec": {"minResources": {"cpu": "32"}}}
+    store.write(Patch(resources.POD_GROUPS, job.namespace, f"train-{job.uid}", group))
+    text = page(admin, "/jobs/default/train/").text(id="job-why")
+    assert "20 CPU" in text
+    assert remedies.REASONS["QueueTooSmall"].remedy in text

@@ -19,10 +19,12 @@ from jobs.lifecycle.reading import Pod
 from jobs.pages.job import event_list
 from jobs.pages.job.job_record import JobRecord
 from jobs.rules import remedies
-from kube import pod_health
+from kube import lenient, pod_health
 from kube.kinds.core import PodPhase
+from kube.resources import PODS
 from kube.volcano.pod_groups import job_of
-from scheduler import waiting_lines
+from scheduler import rehearsal, waiting_lines
+from scheduler.rehearsal import Verdict
 
 WHOLE = ("Pending", "Restarting")
 """Phases in which the whole job waits."""
@@ -31,6 +33,7 @@ PARTLY = ("WaitingForTasks", "FailedCreate", "PluginBlocked", "NoReplicas")
 PROGRAMS = {"jobs": "job controller", "scheduler": "scheduler"}
 LOOK_AGAIN_MS = 5000
 MAX_IMAGES = 3  # named
+MAX_REHEARSED = 300  # pods of a job that is to be placed on empty nodes: a larger one takes too long for a page
 
 
 class Before(NamedTuple):
@@ -110,12 +113,31 @@ def of_job(record: JobRecord) -> Wait:
         # A job that cannot start until somebody changes something has no turn to wait for.
         position = None if reason in HOPELESS else _queue_position(record.stored_group, record.sees.jobs)
         volcano_text = group.volcano_text if group else ""
+        if not stuck.why and (verdict := _never(record)) is not None:
+            # The engine knows the numbers, and that waiting does not help; the scheduler of the cluster has its own words.
+            why, reason, volcano_text = verdict.sentence, verdict.reason, why
         return Wait(why, reason, unread=_unread(record), position=position, volcano_text=volcano_text)
     if record.job.phase == "Running" and state.reason in PARTLY:
         return Wait(state.message, state.reason)
     if record.job.phase == "Running":
         return stuck if stuck.why else _of_pods(record)
     return Wait()
+
+
+def _never(record: JobRecord) -> Verdict | None:
+    """Return why a job that another scheduler is to place could not start even if nothing else ran, None if it could.
+
+    That scheduler's own plugins and arguments are not read: a rule of nodes, queues or resources that it does not have is none of it.
+    """
+    group = record.stored_group
+    if group is None or backend.runs(registry.get("scheduler")):
+        return None
+    owned = store.find(PODS, namespace=record.stored.namespace, owner=record.stored.uid, limit=MAX_REHEARSED)
+    pods = [stored.object for stored in owned]
+    if any(lenient.text(pod, "spec", "nodeName") for pod in pods) or len(pods) == MAX_REHEARSED:
+        return None
+    with store.reading() as head, rehearsal.current(head) as world:
+        return world.rehearse(group.object, pods, clock.milliseconds())
 
 
 def _of_pods(record: JobRecord) -> Wait:
