@@ -11,7 +11,6 @@ from django.utils.http import urlencode
 from cluster import access, clock
 from cluster.access import Actor
 from cluster.api import backend
-from cluster.remote import freshness
 from cluster.runtime import idle_room, registry
 from cluster.store import Stored, store
 from dashboard import cluster_usage, live, reserved_room
@@ -303,8 +302,6 @@ def _unexplained(phase: str) -> str:
     """Return what to say of a job that waits and of which neither its controller nor the scheduler says why."""
     if backend.runs(registry.get("jobs")):
         return "No controller has looked at it yet. Is the worker running?"
-    if absence := freshness.absence():
-        return absence
     if not phase:
         return "No controller of the cluster has looked at it yet. Does Volcano's controller manager run?"
     return "The cluster's scheduler has not said why yet. Does Volcano's scheduler run?"

@@ -3,7 +3,10 @@
 import pytest
 
 from cluster.api import backend
+from cluster.remote import recorder
 from cluster.remote.backend import Remote
+from cluster.remote.http.target import Target
+from cluster.remote.leader_election import volcano
 from cluster.store import Patch, store
 from jobs.rules import remedies
 from kube import resources
@@ -16,6 +19,7 @@ from tests.tables import cases
 T = world.START
 VOLCANOS = "2/3 tasks in gang unschedulable: pod group is not ready, 2 Unschedulable, 3 minAvailable"
 NOT_SEEN = "No controller of the cluster has looked at it yet. Does Volcano's controller manager run?"
+DOWN = "Volcano's scheduler has not renewed its Lease since 12:23 UTC."
 NOT_SAID = "The cluster's scheduler has not said why yet. Does Volcano's scheduler run?"
 
 
@@ -76,14 +80,13 @@ def why_in_list(browser):
 
 
 def why_on_page(browser):
-    return next(
-        (each for each in (VOLCANOS,) if each in page(browser, "/jobs/default/train/").text(id="job-why")), None
-    )
+    text = page(browser, "/jobs/default/train/").text(id="job-why")
+    return next((each for each in (VOLCANOS, DOWN) if each in text), None)
 
 
 def why_on_overview(browser):
     text = page(browser, "/").text(id="overview-attention")
-    return next((each for each in (VOLCANOS, NOT_SEEN, NOT_SAID) if each in text), text)
+    return next((each for each in (VOLCANOS, DOWN, NOT_SEEN, NOT_SAID) if each in text), text)
 
 
 def why_in_queue(browser):
@@ -99,12 +102,18 @@ PLACES = {
 }
 
 
-@cases("phase, says, why", {
-    "Volcano's scheduler says why": ("Pending", VOLCANOS, VOLCANOS),
-    "it has not said why": ("Pending", "", NOT_SAID),
-    "its controller has not seen the job": ("", "", NOT_SEEN),
+@cases("phase, says, absence, why", {
+    "Volcano's scheduler says why": ("Pending", VOLCANOS, "", VOLCANOS),
+    "it said why before it ended": ("Pending", VOLCANOS, DOWN, VOLCANOS),
+    "it has not said why": ("Pending", "", "", NOT_SAID),
+    "it has ended": ("Pending", "", DOWN, DOWN),
+    "its controller has not seen the job": ("", "", "", NOT_SEEN),
+    "nobody has seen the job, and the scheduler has ended": ("", "", DOWN, DOWN),
 })  # fmt: skip
-def test_why_a_job_waits_is_told_by_its_pod_group(admin, phase, says, why):  # noqa: F811
+def test_why_a_job_waits_is_told_by_its_pod_group(admin, settings, phase, says, absence, why):  # noqa: F811
+    settings.TARGET, settings.WAY = Target("one", "https://one", ""), "beside"
+    recorder.claim("https://one")
+    volcano.note(absence)
     world.make("train", "Pending", tasks=[("w", 3)], minimum=3, now=T - HOUR_MS, why=says)
     status = {"state": {"phase": phase, "reason": None, "message": None}}
     store.write(Patch(resources.JOBS, "default", "train", {"status": status}, subresource="status"))
