@@ -40,6 +40,20 @@ class Metadata(View):
     annotations: dict[str, str] = {}
 
 
+class ManagedFields(View):
+    """Which program wrote fields of an object, and when it did last."""
+
+    manager: str = ""
+    subresource: str = ""
+    time: str = ""
+
+
+class JobMetadata(Metadata):
+    """The part of a job's metadata that pages show."""
+
+    managed_fields: list[ManagedFields] = []
+
+
 class Condition(View):
     """A condition of a pod or a pod group, or a phase that a job was in (then status is the phase)."""
 
@@ -76,7 +90,7 @@ class JobStatus(batch.JobStatus):
 class Job(View):
     """A job as pages show it."""
 
-    metadata: Metadata = Metadata()
+    metadata: JobMetadata = JobMetadata()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
@@ -97,6 +111,12 @@ class Job(View):
     def creator(self) -> str:
         """Who submitted the job through this server's API; "" if not known."""
         return self.metadata.annotations.get(CREATOR, "")
+
+    @property
+    def tool(self) -> str:
+        """The program that wrote the job's spec first, such as `kubectl-create`; "" if not known. Where the creator is not, it is the best clue."""
+        entries = [each for each in self.metadata.managed_fields if not each.subresource]
+        return min(entries, key=lambda each: each.time).manager if entries else ""
 
     def since(self, *phases: str) -> int | None:
         """Return when the job last entered one of the phases (epoch ms); None if it never did."""

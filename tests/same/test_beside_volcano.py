@@ -148,3 +148,14 @@ def test_a_job_that_its_queue_can_never_hold_is_told_so_before_it_has_pods(admin
     text = page(admin, "/jobs/default/train/").text(id="job-why")
     assert "20 CPU" in text
     assert remedies.REASONS["QueueTooSmall"].remedy in text
+
+
+def test_of_a_job_whose_creator_is_not_known_the_program_is_told_that_wrote_it(admin):  # noqa: F811
+    fields = [
+        {"manager": "vc-controller-manager", "operation": "Update", "time": "2026-05-28T10:00:02Z", "subresource": "status"},
+        {"manager": "kubectl-edit", "operation": "Update", "time": "2026-05-28T11:00:00Z"},
+        {"manager": "kubectl-create", "operation": "Update", "time": "2026-05-28T10:00:00Z"},
+    ]  # fmt: skip
+    world.make("train", "Pending", annotations={}, managedFields=fields)
+    for text in (page(admin, "/jobs/").text(id="table-rows"), gang_on_page(admin)):
+        assert "by kubectl-create" in text

@@ -72,7 +72,7 @@ def row(
         f"<td>{_phase(progress.display_phase(job, deleted))}{tags}",
         f"<td{'' if is_plain else _title(gang.sentence)}>{svg.plain_stack(shares, gang.total)}{gang.short}",
         _brief(job.queue, "queue"),
-        _brief(job.creator, "owner"),
+        _brief(job.creator, "owner") if job.creator or not job.tool else f"<td class=soft>by {escape(job.tool)}",
         f"<td>{_moment(stored.created)}",
         f"<td>{lasted}",
         _why(job, health, is_deleted=bool(deleted)),
