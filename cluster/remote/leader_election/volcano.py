@@ -21,6 +21,7 @@ from kube.meta import now_text
 from kube.resources import LEASES, PODS
 
 LOOK_EVERY_S = 5.0
+EMBEDDED = "+volcano-ui."  # in the version of an API server of ours, whose cluster has controllers of its own
 log = logging.getLogger(__name__)
 
 
@@ -30,6 +31,7 @@ class VolcanoWatch:
     def __init__(self, connect: Callable[[], RestClient]) -> None:
         self._connect = connect
         self._leases: dict[str, ObservedLease] = {}
+        self._is_embedded: bool | None = None  # None: not known yet
 
     def run(self, patiently: Callable[..., Any]) -> None:
         """Look until the process ends; `patiently` calls a function until the database lets it."""
@@ -43,13 +45,22 @@ class VolcanoWatch:
             clock.sleep(LOOK_EVERY_S)
 
     def look(self) -> str:
-        """Return which of Volcano's programs do not work, in sentences; "" where both do, or where that may not be seen."""
+        """Return which of Volcano's programs do not work, in sentences; "" where both do, or where that may not be seen.
+
+        Where an installation of these pages works in their place nothing is missing either.
+        """
         connection, now = self._connect(), clock.monotonic()
         try:
-            for name in lease.VOLCANOS:
+            if self._is_embedded is None:
+                self._is_embedded = EMBEDDED in str((look_up(connection, "/version", ANSWER_S) or {}).get("gitVersion"))
+            if self._is_embedded:
+                return ""
+            for name in (lease.NAME, *lease.VOLCANOS):
                 found = look_up(connection, paths.one(LEASES, settings.LEASE_NAMESPACE, name), ANSWER_S)
                 self._leases[name] = lease.observe(self._leases.get(name), found, now)
         except Forbidden:
+            return ""
+        if self._leases[lease.NAME].is_held(now):
             return ""
         pods = [stored.object for stored in store.find(PODS, namespace=settings.LEASE_NAMESPACE, phase="Running")]
         observed = {**self._leases, **lease.running(pods, now)}

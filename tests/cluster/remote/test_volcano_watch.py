@@ -2,6 +2,7 @@
 
 import pytest
 
+from apiserver import health
 from cluster import clock
 from cluster.remote import freshness, recorder
 from cluster.remote.door import server
@@ -97,4 +98,15 @@ def test_pods_of_the_mirror_count_where_there_is_no_lease_and_where_leases_may_n
         )
     assert watch.look() == ""
     cluster.denied["GET", SCHEDULER] = 403
+    assert VolcanoWatch(server.connection).look() == ""
+
+
+def test_where_an_installation_of_these_pages_works_nothing_is_missing(cluster):
+    cluster.objects.clear()
+    renew(cluster, lease.NAME, 1)
+    assert VolcanoWatch(server.connection).look() == ""
+    cluster.objects.clear()
+    watch = VolcanoWatch(server.connection)
+    assert "does not run there" in watch.look()
+    cluster.objects["/version"] = {"gitVersion": health.VERSION}
     assert VolcanoWatch(server.connection).look() == ""
