@@ -97,16 +97,19 @@ def of_job(job: Job, deleted: int = 0, health: Health | None = None) -> Progress
 def recounted(job: Job, tasks: Mapping[str, Mapping[str, int]]) -> Job:
     """Return a job with the counters of its pods: by task, how many are in which phase, "" for one that is not reported yet.
 
-    A job without pods keeps its own counters: the pods may be gone.
+    A job whose status counts any pod keeps its own counters, which leave out pods that are being deleted; so does one without pods, as
+    they may be gone.
     """
-    if not tasks:
+    status = job.status
+    counted = status.pending + status.running + status.succeeded + status.failed + status.unknown + status.terminating
+    if counted or not tasks:
         return job
     counts = {task: {phase or PodPhase.PENDING: n for phase, n in phases.items()} for task, phases in tasks.items()}
     total = Counter[str]()
     for phases in counts.values():
         total.update(phases)
     status = msgspec.structs.replace(
-        job.status,
+        status,
         pending=total[PodPhase.PENDING],
         running=total[PodPhase.RUNNING],
         succeeded=total[PodPhase.SUCCEEDED],

@@ -74,6 +74,15 @@ def test_pods_are_counted_where_the_status_has_no_counters(admin, phase, phases,
     assert tasks in tasks_on_page(admin)
 
 
+def test_counters_that_are_written_hold_as_they_leave_out_pods_that_are_being_deleted(admin):  # noqa: F811
+    world.make(
+        "train", "Running", began=T - 30_000, tasks=[("w", 3)], minimum=1, pods=pods(*["Running"] * 3),
+        counts={"running": 1, "terminating": 2},
+    )  # fmt: skip
+    assert "1 of 1 needed is running" in gang_on_page(admin)
+    assert gang_in_list(admin) in ("1 of 1 needed is running", "1/1")
+
+
 def why_in_list(browser):
     (row,) = (row for row in page(browser, "/jobs/").one(id="table-rows") if row.tag == "tr")
     return row.xpath("./td")[-1].text_content().strip() or None
