@@ -26,7 +26,7 @@ from node.shim import tree
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
 from volcano_ui import env
-from volcano_ui.supervision import held_ports, supervisor
+from volcano_ui.supervision import supervisor
 
 PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
@@ -171,6 +171,10 @@ class System:
 
     def holder(self) -> int | None:
         """Return the id of the process that holds the ports, or None while there is none."""
+        from volcano_ui.supervision import (
+            held_ports,
+        )  # which takes models; programs import this module before Django is set up
+
         return next((pid for pid, line in self.processes().items() if held_ports.MARK.decode() in line), None)
 
     def tree(self) -> list[int]:
