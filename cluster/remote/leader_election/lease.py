@@ -122,8 +122,8 @@ def absence(observed: Mapping[str, ObservedLease], now: float, at: Callable[[flo
     sentences = []
     for program, names, app in PROGRAMS:
         leases = [observed[name] for name in names if name in observed and observed[name].version]
-        working = leases or [observed[app]] if app in observed else leases
-        if any(each.is_held(now) for each in working):
+        pods = [observed[app]] if app in observed else []
+        if any(each.is_held(now) for each in leases or pods):
             continue
         if leases:
             since = max(each.since for each in leases)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +17,7 @@ from cluster.remote.leader_election.election import ANSWER_S
 from cluster.remote.leader_election.lease import ObservedLease
 from cluster.store import store
 from kube.errors import ApiError, Forbidden
-from kube.meta import now_text
+from kube.meta import Object, now_text
 from kube.resources import LEASES, PODS
 
 LOOK_EVERY_S = 5.0
@@ -36,18 +36,19 @@ class VolcanoWatch:
     def run(self, patiently: Callable[..., Any]) -> None:
         """Look until the process ends; `patiently` calls a function until the database lets it."""
         while True:
+            pods = patiently(running_pods)
             try:
-                text = self.look()
+                text = self.look(pods)
             except (Unreachable, ApiError) as error:
                 log.info("whether Volcano works cannot be seen: %s", error)  # the strip says that the cluster is away
             else:
                 patiently(note, text)
             clock.sleep(LOOK_EVERY_S)
 
-    def look(self) -> str:
+    def look(self, pods: Iterable[Object]) -> str:
         """Return which of Volcano's programs do not work, in sentences; "" where both do, or where that may not be seen.
 
-        Where an installation of these pages works in their place nothing is missing either.
+        pods are those that run in the namespace of the Leases. Where an installation of these pages works in their place nothing is missing either.
         """
         connection, now = self._connect(), clock.monotonic()
         try:
@@ -62,9 +63,13 @@ class VolcanoWatch:
             return ""
         if self._leases[lease.NAME].is_held(now):
             return ""
-        pods = [stored.object for stored in store.find(PODS, namespace=settings.LEASE_NAMESPACE, phase="Running")]
         observed = {**self._leases, **lease.running(pods, now)}
         return lease.absence(observed, now, _time_of_day)
+
+
+def running_pods() -> list[Object]:
+    """Return the pods that run in the namespace of Volcano's Leases, as they are mirrored."""
+    return [stored.object for stored in store.find(PODS, namespace=settings.LEASE_NAMESPACE, phase="Running")]
 
 
 def _time_of_day(moment: float) -> str:

@@ -63,7 +63,7 @@ def test_who_stops_to_renew_is_named_to_whoever_looks_and_forgotten_when_he_does
     monkeypatch.setattr(clock, "milliseconds", lambda: begun + int(now * 1000))
 
     def look():
-        volcano.note(watch.look())
+        volcano.note(watch.look(volcano.running_pods()))
         return freshness.absence()
 
     assert look() == ""
@@ -81,7 +81,7 @@ def test_who_stops_to_renew_is_named_to_whoever_looks_and_forgotten_when_he_does
 def test_pods_of_the_mirror_count_where_there_is_no_lease_and_where_leases_may_not_be_read_nothing_is_said(cluster):
     watch = VolcanoWatch(server.connection)
     cluster.objects.clear()
-    assert "scheduler does not run there" in watch.look()
+    assert "scheduler does not run there" in watch.look(volcano.running_pods())
     for app in lease.APPS:
         store.write(
             Mirror(
@@ -96,17 +96,17 @@ def test_pods_of_the_mirror_count_where_there_is_no_lease_and_where_leases_may_n
                 ),
             )
         )
-    assert watch.look() == ""
+    assert watch.look(volcano.running_pods()) == ""
     cluster.denied["GET", SCHEDULER] = 403
-    assert VolcanoWatch(server.connection).look() == ""
+    assert VolcanoWatch(server.connection).look(volcano.running_pods()) == ""
 
 
 def test_where_an_installation_of_these_pages_works_nothing_is_missing(cluster):
     cluster.objects.clear()
     renew(cluster, lease.NAME, 1)
-    assert VolcanoWatch(server.connection).look() == ""
+    assert VolcanoWatch(server.connection).look(volcano.running_pods()) == ""
     cluster.objects.clear()
     watch = VolcanoWatch(server.connection)
-    assert "does not run there" in watch.look()
+    assert "does not run there" in watch.look(volcano.running_pods())
     cluster.objects["/version"] = {"gitVersion": health.VERSION}
-    assert VolcanoWatch(server.connection).look() == ""
+    assert VolcanoWatch(server.connection).look(volcano.running_pods()) == ""
